@@ -1,0 +1,97 @@
+"""Reading JSON that may be odd: typed and fast first, lenient where that fails.
+
+Bytes in, Python values out. Never raises anything but `ValueError`, so that callers fail open.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+_ANY = msgspec.json.Decoder()
+
+# Half of a surrogate pair, or what looks like it behind an escaped backslash.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_LOW = b"cdefCDEF"
+
+
+def loads(text: bytes) -> Any:
+    """Decode a JSON text; accepts what Python's decoder does (NaN, lone surrogates, bad UTF-8).
+
+    Raises ValueError.
+    """
+    try:
+        return _ANY.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+    try:
+        # `bytes`, because a `msgspec.Raw` has a bytes' contents and none of its methods.
+        return json.loads(bytes(text).decode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+
+
+def decode[T](decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
+    """Decode with a typed decoder; None where the text does not have that shape."""
+    try:
+        return decoder.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        text = bytes(text)  # it may be a view (`msgspec.Raw`)
+        plain = bytes(text)
+        whole = mended(plain)
+    return None if whole is plain else decode(decoder, whole)
+
+
+def mended(text: bytes) -> bytes:
+    """The text with lone surrogates (`\\ud83d`) as `\\ufffd`: same length, so offsets stay true.
+
+    JavaScript clients write them where they cut a text within an emoji, and msgspec then reads
+    nothing of the whole text. The same object where there are none.
+    """
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    lone: list[int] = []
+    high = -1  # where the latest first half stands, if nothing came behind it
+    for found in _SURROGATE.finditer(text):
+        at = found.start()
+        if _is_escaped(text, at):
+            continue
+        low = text[at + 3] in _LOW
+        if low and high >= 0 and high == at - 6:
+            lone.pop()
+        else:
+            lone.append(at)
+        high = -1 if low else at
+    if not lone:
+        return text
+    fixed = bytearray(text)
+    for at in lone:
+        fixed[at : at + 6] = b"\\ufffd"
+    return bytes(fixed)
+
+
+def _is_escaped(text: bytes, at: int) -> bool:
+    """Whether the backslash at an offset is the second half of an escaped one."""
+    start = at
+    while start and text[start - 1] == 0x5C:
+        start -= 1
+    return (at - start) % 2 == 1
+
+
+def encode(value: object) -> str:
+    """A decoded value as JSON text again, also one that only Python's decoder takes."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (OverflowError, ValueError):  # lone surrogates, numbers of more than 64 bits
+        return json.dumps(value, separators=(",", ":"))
+
+
+def text_of(raw: bytes) -> bytes:
+    """A JSON string's decoded text as UTF-8; any other JSON value as it stands."""
+    if raw[:1] != b'"':
+        return raw
+    value: str = loads(raw)
+    return value.encode("utf-8", "surrogatepass")

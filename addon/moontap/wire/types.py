@@ -1,0 +1,155 @@
+"""The small types that every protocol module yields: what a request and a reply say.
+
+Plain data, no behaviour. Ids are opaque strings; `None` means missing or null, which is not `""`.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+
+class Protocol(StrEnum):
+    """The protocols that are paired, by the names used in `pairs.jsonl`."""
+
+    ANTHROPIC = "anthropic-messages"
+    OPENAI = "openai-chat"
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A tool call as a message of the history holds it.
+
+    arguments: the JSON text as it stands (UTF-8); for Chat Completions the decoded string.
+    block: its position in the message's content (Messages) or `tool_calls` (Chat Completions).
+    """
+
+    id: str | None
+    name: str
+    arguments: bytes
+    block: int
+
+
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """A tool result as a message of the history holds it.
+
+    id: the call it names. content: raw JSON, `b""` where absent. block: as in `Call`; 0 for a
+    `role=tool` message.
+    """
+
+    id: str | None
+    content: bytes
+    is_error: bool
+    block: int
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of the history. text: what it says outside calls, results and thinking.
+
+    skeleton: a number for its role, its calls' ids and names and its results' ids, which is what
+    clients leave as it is from request to request. said: a number for its text, 0 for none. Both
+    mean something within one process only, and are worked out once: histories are compared often.
+    """
+
+    role: str
+    calls: tuple[Call, ...]
+    results: tuple[Result, ...]
+    text: str
+    skeleton: int = field(init=False, repr=False, compare=False)
+    said: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        calls = tuple((call.id, call.name) for call in self.calls)
+        results = tuple(result.id for result in self.results)
+        self.skeleton = hash((self.role, calls, results))
+        self.said = hash(self.text) if self.text else 0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request's history and what identifies it. session: the body's own session hint."""
+
+    model: str | None
+    stream: bool
+    session: str | None
+    messages: tuple[Message, ...]
+
+    @property
+    def call_ids(self) -> list[str]:
+        """The ids of its calls in order, empty ones left out."""
+        return [call.id for message in self.messages for call in message.calls if call.id]
+
+    @property
+    def opening(self) -> str:
+        """The text of its first user message."""
+        return next((message.text for message in self.messages if message.role == "user"), "")
+
+
+class ReplyCall(msgspec.Struct):
+    """A tool call of a reply.
+
+    arguments: the JSON text assembled from `fragments`. choice, index: where it stands, `index`
+    being the content index (Messages) or the tool-call index (Chat Completions). ended: its end
+    was seen (block stop, finish reason), or the reply came whole.
+    """
+
+    id: str | None
+    name: str
+    choice: int
+    index: int
+    fragments: list[str] = []
+    ended: bool = False
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.fragments)
+
+
+class Choice(msgspec.Struct):
+    """The text of one choice (Messages has just choice 0)."""
+
+    text: str = ""
+    thinking: str = ""
+    stop_reason: str | None = None
+
+
+class Reply(msgspec.Struct):
+    """A whole or streamed reply, assembled.
+
+    usage: as the server sent it, later values over earlier ones. error: the error object of an
+    error reply or of an error event. complete: the protocol's own end was seen.
+    unreadable: how many events (or bodies) were not JSON.
+    """
+
+    message_id: str | None = None
+    model: str | None = None
+    calls: list[ReplyCall] = []
+    choices: dict[int, Choice] = {}
+    usage: dict[str, object] | None = None
+    error: object | None = None
+    complete: bool = False
+    unreadable: int = 0
+
+
+class Site(msgspec.Struct, frozen=True, gc=False):
+    """Where a call's id stands in a JSON text: the characters at [start, end), quotes outside.
+
+    generation: counts up where a stream begins to use its indexes again, so that a call is told
+    by (generation, choice, index).
+    """
+
+    choice: int
+    index: int
+    id: str
+    start: int
+    end: int
+    generation: int = 0
+
+
+class HistorySite(msgspec.Struct, frozen=True, gc=False):
+    """Where an id stands in a request's history; `result`: it names a call instead of being one."""
+
+    message: int
+    block: int
+    result: bool
+    start: int
+    end: int

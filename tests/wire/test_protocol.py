@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from moontap.wire.protocol import (
+    ANTHROPIC,
+    OPENAI,
+    Wire,
+    event_texts,
+    of_request,
+    read_calls,
+    read_stream,
+)
+from moontap.wire.sse import Framer
+from tests.wire.streams import STREAMS, Stream, named
+
+# Events are told by the letters of their markers, which no server escapes: neither the rewriter nor
+# `read_calls` sees the calls of the other two.
+SEEN = [stream for stream in STREAMS if not stream.name.endswith("is not seen")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "wire"),
+    [
+        ("POST", "/v1/messages", ANTHROPIC),
+        ("POST", "/anthropic/v1/messages", ANTHROPIC),
+        ("POST", "/anthropic/v1/messages?beta=true", ANTHROPIC),
+        ("POST", "/coding/v1/messages", ANTHROPIC),
+        ("POST", "/v1/messages/", ANTHROPIC),
+        ("POST", "/v1/chat/completions", OPENAI),
+        ("POST", "/coding/v1/chat/completions", OPENAI),
+        ("POST", "/api/paas/chat/completions?x=/v1/messages", OPENAI),
+        ("POST", "chat/completions", OPENAI),
+        ("GET", "/v1/messages", None),
+        ("OPTIONS", "/v1/chat/completions", None),
+        ("POST", "/anthropic/v1/messages/count_tokens", None),
+        ("POST", "/v1/messages/batches", None),
+        ("POST", "/v2/messages", None),
+        ("POST", "/xv1/messages", None),
+        ("POST", "/v1/completions", None),
+        ("POST", "/v1/responses", None),
+        ("POST", "/xchat/completions", None),
+        ("POST", "/?/v1/messages", None),
+        ("POST", "", None),
+    ],
+)
+def test_of_request(method: str, path: str, wire: Wire | None) -> None:
+    assert of_request(method, path) is wire
+
+
+@pytest.mark.parametrize(
+    ("event", "texts"),
+    [
+        (b": a comment\n\n", []),
+        (b'data: {"a":1}\n\n', [b'{"a":1}']),
+        (b'data: {"a":\ndata: 1}\n\n', [b'{"a":\n1}']),
+        (b'data: {"a":1}\ndata:{"b":2} \n\n', [b'{"a":1}', b'{"b":2} ']),
+        (b'data: {"a":1}\ndata: [DONE]\n\n', [b'{"a":1}', b"[DONE]"]),
+        (b'data: {"a":1}\ndata: {"b"\n\n', [b'{"a":1}\n{"b"']),
+        (b'data: {"a":1}\ndata\n\n', [b'{"a":1}\n']),
+        (b"data: x\ndata: y\n\n", [b"x\ny"]),
+    ],
+)
+def test_event_texts(event: bytes, texts: list[bytes]) -> None:
+    (framed,) = Framer().feed(event)
+    assert [framed.text(lines) for lines in event_texts(framed)] == texts
+
+
+@pytest.mark.parametrize("stream", SEEN, ids=lambda stream: stream.name)
+def test_the_reader_and_the_marks_tell_of_the_same_calls(stream: Stream) -> None:
+    read = {call.id for call in read_stream(stream.wire, stream.body).calls}
+    # Of a call whose id changes the first counts, and JSON that no client reads names none.
+    unread = {"x:1", "x:2"} if stream.wire is OPENAI else {"pwd_0"}
+    assert stream.ids - read <= unread
+
+
+@pytest.mark.parametrize("stream", SEEN, ids=lambda stream: stream.name)
+def test_read_calls_gives_the_calls_of_read_stream(stream: Stream) -> None:
+    calls, whole = read_calls(stream.wire, stream.body), read_stream(stream.wire, stream.body)
+    assert [(c.id, c.name, c.choice, c.index, c.arguments) for c in calls.calls] == [
+        (c.id, c.name, c.choice, c.index, c.arguments) for c in whole.calls
+    ]
+    if whole.calls:
+        assert calls.message_id == whole.message_id
+
+
+def test_a_stream_that_breaks_off_is_read_as_far_as_it_goes() -> None:
+    body = named(STREAMS, "plain").body
+    for length in range(len(body)):
+        reply = read_stream(ANTHROPIC, body[:length])
+        assert reply.complete == (length >= body.index(b'"message_stop"}') + 15)
+        assert len(reply.calls) == (length >= body.index(b'"input":{}}}') + 12)
