@@ -1,0 +1,456 @@
+"""Which calls of a request are already known, which are new, and which pair is complete.
+
+One exchange after the other goes in (the request's messages, the calls its reply delivered), the
+pairs that became certain come out, each once. Pure: no mitmproxy, no files, no clock.
+
+How a request is placed: a conversation's requests repeat its messages, so a request belongs to
+the branch with which it shares the longest beginning. Beginnings are compared by their tool
+skeleton (role, call ids and names, result ids), which clients do not change, and are believed only
+if at least half of the messages that carry text carry the same: clients move cache marks, add
+reminders and clear old results, and K3's ids repeat, so neither alone would do.
+
+- Calls within the shared beginning are the ones seen there before.
+- A call behind it is one that a reply has delivered and that waits for its result; after a rewind
+  or a compaction, one of the earlier calls of the same lineage; else one the tap never saw come.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+
+from moontap import canonical
+from moontap.pairing import Pairing, Place
+from moontap.wire.types import Call, Message, Result
+
+MAX_BRANCHES = 64
+"""Branches kept per session and agent; the one that was quiet the longest is closed first."""
+
+MAX_SESSIONS = 256
+"""Sessions (with their agents) kept in all."""
+
+type Key = tuple[str | None, str, bytes]
+"""A call's id, tool and canonical arguments. With reused ids several calls share one."""
+
+
+class Status(StrEnum):
+    """What became of a call, as `pairs.jsonl` says it."""
+
+    OK = auto()
+    ERROR = auto()
+    UNANSWERED = auto()
+    ORPHAN = auto()
+
+
+class _State(StrEnum):
+    WAITING = auto()
+    REPORTED = auto()
+    SUPERSEDED = auto()  # of an attempt that the client did not use: never reported
+
+
+@dataclass(slots=True, eq=False)
+class Tracked[Origin]:
+    """A call and what is known of it.
+
+    origin: what the caller knows of the exchange that brought it, kept for the caller.
+    """
+
+    id: str | None
+    name: str
+    arguments: bytes
+    origin: Origin
+    duplicate: bool = False  # its id was used before in its conversation
+    state: _State = _State.WAITING
+    answer: bytes | None = None  # the digest of its result, once reported
+    _canonical: bytes | None = None
+
+    @property
+    def key(self) -> Key:
+        """What makes two calls look the same."""
+        if self._canonical is None:
+            self._canonical = canonical.of_text(self.arguments)
+        return self.id, self.name, self._canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome[Origin]:
+    """A pair that became certain.
+
+    conversation: the name it goes by. call: None for an orphan. result: None where unanswered.
+    """
+
+    conversation: str
+    status: Status
+    call: Tracked[Origin] | None
+    result: Result | None
+
+
+@dataclass(slots=True)
+class _Attempt[Origin]:
+    """The calls that one reply delivered, and how many messages its request had."""
+
+    at: int
+    calls: list[Tracked[Origin]]
+
+
+@dataclass(slots=True)
+class _Lineage[Origin]:
+    """What branches of one conversation share: every call seen, in order, and the orphans."""
+
+    label: str
+    calls: list[Tracked[Origin]] = field(default_factory=list)
+    _places: dict[Key, list[int]] = field(default_factory=dict)
+    _indexed: int = 0
+    orphans: set[tuple[str | None, bytes]] = field(default_factory=set)
+
+    @property
+    def places(self) -> dict[Key, list[int]]:
+        """Where in `calls` each key stands. Made when asked for, which is seldom."""
+        for at in range(self._indexed, len(self.calls)):
+            self._places.setdefault(self.calls[at].key, []).append(at)
+        self._indexed = len(self.calls)
+        return self._places
+
+    def report(self, call: Tracked[Origin], result: Result | None) -> Outcome[Origin]:
+        """A call's fate is known: its result, or None where it will have none."""
+        call.state = _State.REPORTED
+        if result is None:
+            return Outcome(self.label, Status.UNANSWERED, call, None)
+        call.answer = _digest(result)
+        status = Status.ERROR if result.is_error else Status.OK
+        return Outcome(self.label, status, call, result)
+
+    def has(self, key: Key, answer: bytes) -> bool:
+        """Whether such a call was seen with that result, or waits for one."""
+        calls = (self.calls[at] for at in self.places.get(key, ()))
+        return any(call.answer in (None, answer) for call in calls)
+
+    def is_new_orphan(self, result: Result) -> bool:
+        """Whether this result without a call is seen for the first time."""
+        orphan = (result.id, _digest(result))
+        new = orphan not in self.orphans
+        self.orphans.add(orphan)
+        return new
+
+
+@dataclass(slots=True)
+class _Print:
+    """A history in short, for comparing: a number a message for its skeleton, one for its text."""
+
+    skeleton: list[int]
+    texts: list[int]
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> "_Print":
+        """The print of a history."""
+        return cls(
+            [message.skeleton for message in messages], [message.said for message in messages]
+        )
+
+    def shared(self, other: "_Print") -> int:
+        """How many messages the two histories begin with in common; 0 where it is not believed."""
+        length = min(len(self.skeleton), len(other.skeleton))
+        if self.skeleton[:length] != other.skeleton[:length]:
+            pairs = zip(self.skeleton, other.skeleton, strict=False)
+            length = next(n for n, (mine, theirs) in enumerate(pairs) if mine != theirs)
+        texts = zip(self.texts[:length], other.texts[:length], strict=True)
+        spoken = [mine == theirs for mine, theirs in texts if mine or theirs]
+        return length if 2 * sum(spoken) >= len(spoken) else 0
+
+
+@dataclass(slots=True)
+class _Branch[Origin]:
+    """One line of a conversation, as its longest request showed it."""
+
+    lineage: _Lineage[Origin]
+    print: _Print
+    rows: list[list[Tracked[Origin]]]  # the calls, by message
+    pairing: Pairing  # at the end of the messages
+    waiting: list[Place]  # calls in the rows without a result so far
+    attempts: list[_Attempt[Origin]]
+
+
+class Tracker[Origin]:
+    """The conversations of one run.
+
+    Bounded: `MAX_SESSIONS` sessions of `MAX_BRANCHES` branches; what is dropped is closed first.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[object, list[_Branch[Origin]]] = OrderedDict()
+
+    def exchange(
+        self,
+        session: object,
+        messages: Sequence[Message],
+        delivered: Sequence[Tracked[Origin]],
+        stranger: Origin,
+        label: str = "",
+    ) -> tuple[str, list[Outcome[Origin]]]:
+        """Take in an exchange, in the order in which exchanges ended.
+
+        session: what tells sessions and agents apart (hashable). delivered: the calls of its
+        reply as the client got them. stranger: the origin of calls in its history that no reply
+        delivered. label: a name for the conversation, if this exchange begins it.
+        Returns the name of the conversation that the exchange belongs to, and the outcomes.
+        """
+        branches = self._sessions.setdefault(session, [])
+        self._sessions.move_to_end(session)
+        branch, outcomes = _Turn(messages, branches, stranger).place(label)
+        branches[:] = [other for other in branches if other is not branch]
+        branches.append(branch)
+        if delivered:
+            branch.attempts.append(_Attempt(len(messages), list(delivered)))
+            branch.lineage.calls.extend(delivered)
+        while len(branches) > MAX_BRANCHES:
+            outcomes += _close(branches.pop(0))
+        while len(self._sessions) > MAX_SESSIONS:
+            _, dropped = self._sessions.popitem(last=False)
+            outcomes += [outcome for branch in dropped for outcome in _close(branch)]
+        return branch.lineage.label, outcomes
+
+    def close(self) -> list[Outcome[Origin]]:
+        """The run ends: every call that still waits is unanswered."""
+        branches = [branch for session in self._sessions.values() for branch in session]
+        self._sessions.clear()
+        return [outcome for branch in branches for outcome in _close(branch)]
+
+
+class _Turn[Origin]:
+    """One request placed among the branches of its session; step by step, each step once.
+
+    Where it goes on with what a branch ended with, which is the rule, its cost is that of
+    comparing the histories and looking at what is new.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        branches: Sequence[_Branch[Origin]],
+        stranger: Origin,
+    ) -> None:
+        self._messages = messages
+        self._stranger = stranger
+        self._print = _Print.of(messages)
+        self._near: _Branch[Origin] | None = None
+        self._shared = 0
+        for branch in branches:  # the latest in use stands last, and wins a tie
+            shared = self._print.shared(branch.print)
+            if shared and shared >= self._shared:
+                self._shared, self._near = shared, branch
+        near = self._near
+        self._extends = near is not None and len(messages) > self._shared == len(near.rows)
+        self._attempts = [a for a in near.attempts if a.at <= self._shared] if near else []
+        if near and self._extends:
+            self._pairing = near.pairing.copy()
+            self._pairing.add(messages[self._shared :])
+        else:
+            self._pairing = Pairing(messages)
+        self._lineage = near.lineage if near else self._kin(branches)
+        self._rows: list[list[Tracked[Origin]]] = near.rows[: self._shared] if near else []
+
+    def place(self, label: str) -> tuple[_Branch[Origin], list[Outcome[Origin]]]:
+        """The branch that the request belongs to, brought up to date, and what is now certain."""
+        lineage = self._lineage = self._lineage or _Lineage(label)
+        self._renew_repeated()
+        self._place_new(lineage)
+        outcomes = [*self._answered(lineage), *self._dropped(lineage)]
+        waiting = [place for place in self._places() if _waits(self._call(place))]
+        attempts = [a for a in self._attempts if any(_waits(call) for call in a.calls)]
+        known = {id(call) for attempt in attempts for call in attempt.calls}
+        for place in waiting:
+            if id(call := self._call(place)) not in known:
+                attempts.append(_Attempt(place[0], [call]))
+        near = self._near
+        if near and self._extends:
+            near.print, near.rows, near.pairing = self._print, self._rows, self._pairing
+            near.waiting, near.attempts = waiting, attempts
+            return near, outcomes
+        if near and self._shared == len(self._messages):
+            # Said before: a retry, or a second run of the same conversation.
+            near.rows[: self._shared] = self._rows
+            near.waiting = waiting + [place for place in near.waiting if place[0] >= self._shared]
+            near.attempts = attempts + [a for a in near.attempts if a.at > self._shared]
+            return near, outcomes
+        branch = _Branch(lineage, self._print, self._rows, self._pairing, waiting, attempts)
+        return branch, outcomes
+
+    def _call(self, place: Place) -> Tracked[Origin]:
+        return self._rows[place[0]][place[1]]
+
+    def _places(self) -> Iterator[Place]:
+        """Where calls may still wait: in order, and without those known to be done with."""
+        start = 0
+        if self._near and self._extends:
+            yield from self._near.waiting
+            start = self._shared
+        for position in range(start, len(self._rows)):
+            yield from ((position, number) for number in range(len(self._rows[position])))
+
+    def _kin(self, branches: Sequence[_Branch[Origin]]) -> _Lineage[Origin] | None:
+        """The lineage of a request that shares no beginning: after a compaction it still holds
+        calls, with their results, that were seen; at least half of what it holds."""
+        seen = []
+        for (position, number), (at, which) in self._pairing.answers.items():
+            call = self._messages[position].calls[number]
+            seen.append((_key(call), _digest(self._messages[at].results[which])))
+        best, most = None, max(1, (len(seen) + 1) // 2)
+        for lineage in {id(branch.lineage): branch.lineage for branch in branches}.values():
+            count = sum(lineage.has(key, digest) for key, digest in seen)
+            if count >= most:
+                best, most = lineage, count
+        return best
+
+    def _renew_repeated(self) -> None:
+        """Where a later reply to the same messages waits, a repeated call is that reply's: the
+        same conversation, run a second time."""
+        claimed: set[int] = set()
+        for at in sorted({attempt.at for attempt in self._attempts if attempt.at < self._shared}):
+            attempts = [attempt for attempt in self._attempts if attempt.at == at]
+            row = list(self._rows[at])
+            for number, call in enumerate(self._messages[at].calls):
+                tracked = _claim(call, attempts, claimed, exactly=True)
+                if tracked:
+                    claimed.add(id(tracked))
+                    row[number] = tracked
+            self._rows[at] = row
+
+    def _place_new(self, lineage: _Lineage[Origin]) -> None:
+        """Find the tracked call for every call behind the shared beginning."""
+        claimed: set[int] = set()
+        found: dict[Place, Tracked[Origin]] = {}
+        strangers: list[tuple[Place, Call]] = []
+        for position in range(self._shared, len(self._messages)):
+            for number, call in enumerate(self._messages[position].calls):
+                tracked = _claim(call, self._attempts, claimed, exactly=False)
+                if tracked:
+                    claimed.add(id(tracked))
+                    found[position, number] = tracked
+                else:
+                    strangers.append(((position, number), call))
+        if strangers and not self._extends:
+            strangers = self._recall(lineage, strangers, found)
+        first: dict[str | None, Place] = {}
+        for position, message in enumerate(self._messages if strangers else ()):
+            for number, call in enumerate(message.calls):
+                first.setdefault(call.id, (position, number))
+        for place, call in strangers:
+            duplicate = bool(call.id) and first[call.id] != place
+            tracked = Tracked(call.id, call.name, call.arguments, self._stranger, duplicate)
+            found[place] = tracked
+            lineage.calls.append(tracked)
+        for position in range(self._shared, len(self._messages)):
+            count = len(self._messages[position].calls)
+            self._rows.append([found[position, number] for number in range(count)])
+
+    def _recall(
+        self,
+        lineage: _Lineage[Origin],
+        strangers: list[tuple[Place, Call]],
+        found: dict[Place, Tracked[Origin]],
+    ) -> list[tuple[Place, Call]]:
+        """Match calls with earlier ones of the lineage, the latest first and in order, which is
+        how a compacted history keeps them; give back those that match none."""
+        used = {id(call) for row in self._rows for call in row}
+        used |= {id(call) for call in found.values()}
+        unknown = []
+        limit = len(lineage.calls)
+        for place, call in reversed(strangers):
+            places = lineage.places.get(_key(call), [])
+            before = places[: bisect_left(places, limit)]
+            free = (at for at in reversed(before) if id(lineage.calls[at]) not in used)
+            at = next(free, None)
+            if at is None:
+                unknown.append((place, call))
+                continue
+            found[place] = lineage.calls[at]
+            limit = at
+        return unknown[::-1]
+
+    def _answered(self, lineage: _Lineage[Origin]) -> Iterator[Outcome[Origin]]:
+        """Pairs completed by this request, calls it went on without, results without a call."""
+        places = [place for place in self._places() if _waits(self._call(place))]
+        last_reply = self._last_reply() if places else -1
+        for place in places:
+            if answer := self._pairing.answers.get(place):
+                result = self._messages[answer[0]].results[answer[1]]
+                yield lineage.report(self._call(place), result)
+            elif place[0] < last_reply:
+                yield lineage.report(self._call(place), None)
+        for position, number in self._pairing.orphans:
+            result = self._messages[position].results[number]
+            if lost := self._lost_call(result):
+                yield lineage.report(lost, result)
+            elif position >= self._shared and lineage.is_new_orphan(result):
+                yield Outcome(lineage.label, Status.ORPHAN, None, result)
+
+    def _last_reply(self) -> int:
+        positions = range(len(self._messages) - 1, -1, -1)
+        return next((n for n in positions if self._messages[n].role == "assistant"), -1)
+
+    def _lost_call(self, result: Result) -> Tracked[Origin] | None:
+        """The delivered call that a result answers although the client dropped the call."""
+        calls = (call for attempt in reversed(self._attempts) for call in attempt.calls)
+        return next((call for call in calls if call.id == result.id and _waits(call)), None)
+
+    def _dropped(self, lineage: _Lineage[Origin]) -> Iterator[Outcome[Origin]]:
+        """Delivered calls that the conversation went on without."""
+        passed = sorted({a.at for a in self._attempts if a.at < len(self._messages)})
+        placed = {id(call) for row in self._rows[min(passed, default=0) :] for call in row}
+        for at in passed:
+            rivals = [attempt for attempt in self._attempts if attempt.at == at]
+            used = [a for a in rivals if any(id(c) in placed or not _waits(c) for c in a.calls)]
+            if not used and not self._rows[at]:
+                used = rivals[-1:]
+            for attempt in rivals:
+                for call in attempt.calls:
+                    if not _waits(call) or id(call) in placed:
+                        continue
+                    if attempt in used:
+                        yield lineage.report(call, None)
+                    else:
+                        call.state = _State.SUPERSEDED
+
+
+def _claim[Origin](
+    call: Call, attempts: Sequence[_Attempt[Origin]], claimed: set[int], *, exactly: bool
+) -> Tracked[Origin] | None:
+    """The delivered call that a call of the history is: same id, tool and arguments; at need, and
+    where a client spells arguments anew, same id and tool."""
+    waiting = [
+        tracked
+        for attempt in reversed(attempts)
+        for tracked in attempt.calls
+        if tracked.id == call.id
+        and tracked.name == call.name
+        and _waits(tracked)
+        and id(tracked) not in claimed
+    ]
+    if not waiting:
+        return None
+    key = _key(call)
+    exact = next((tracked for tracked in waiting if tracked.key == key), None)
+    return exact or (None if exactly else waiting[0])
+
+
+def _close[Origin](branch: _Branch[Origin]) -> Iterator[Outcome[Origin]]:
+    """What still waits is unanswered; of several replies to one request, the last one's."""
+    last = {attempt.at: attempt for attempt in branch.attempts}
+    for attempt in last.values():
+        for call in attempt.calls:
+            if _waits(call):
+                yield branch.lineage.report(call, None)
+
+
+def _waits[Origin](call: Tracked[Origin]) -> bool:
+    return call.state is _State.WAITING
+
+
+def _key(call: Call) -> Key:
+    return call.id, call.name, canonical.of_text(call.arguments)
+
+
+def _digest(result: Result) -> bytes:
+    return hashlib.blake2b(result.content, digest_size=16).digest()
