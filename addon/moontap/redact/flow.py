@@ -1,0 +1,344 @@
+"""Secrets out of a flow on its way to the disk.
+
+A copy of a flow goes in and is edited in place; how many secrets were masked comes out. Live
+traffic is never touched, and a body that could not be checked is never kept.
+"""
+
+import base64
+import logging
+import re
+from collections.abc import Iterable, Iterator
+
+from mitmproxy import http
+from mitmproxy.flow import Flow
+
+from moontap.capture import metadata
+from moontap.redact.body import mask_body, mask_plain
+from moontap.redact.secrets import Needles
+from moontap.rules import Rules
+from moontap.wire.beginnings import Beginning, Beginnings
+from moontap.wire.encoding import Decoder
+
+logger = logging.getLogger(__name__)
+
+MASK = "***"
+
+SECRET_HEADERS = frozenset(
+    (
+        "authorization",
+        "x-api-key",
+        "cookie",
+        "set-cookie",
+        "proxy-authorization",
+        "msh-uid",
+        "msh-gid",
+    )
+)
+"""Header names, in lower case, whose values never reach a disk."""
+
+# Without these a saved flow could not be read any more; a person's pattern does not apply to them.
+_FRAMING = frozenset(
+    ("content-length", "content-type", "content-encoding", "transfer-encoding", "host", "date")
+)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]+(\S.*)", re.DOTALL)
+# A body this large once decoded is a bomb, or no conversation; it is blanked, not decoded.
+_MOST_DECODED = 256 * 1024 * 1024
+_PIECE = 4096
+# Large request bodies found clean are remembered by their beginnings, of this many bytes in all.
+_MOST_CLEAN = 48 * 1024 * 1024
+_STEP = 64 * 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Redactor:
+    """Removes secrets as the rules say, and those that always are. Keeps no flow's data."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        redact = (rules or Rules()).redact
+        self._headers = SECRET_HEADERS.union(redact.headers)
+        self._patterns = redact.patterns
+        self._paths = redact.json_paths
+        self._general = Needles(redact.patterns)
+        names = "|".join(map(re.escape, sorted(self._headers)))
+        self._shown_header = re.compile(
+            rf"^(\s*(?:\x1b\[\d+m)*(?:{names})(?:\x1b\[\d+m)*: )(?!\*).+$", re.I | re.M
+        )
+        self._clean: Beginnings[None] = Beginnings(_MOST_CLEAN)
+        self._warned = False
+
+    def redact(self, flow: http.HTTPFlow) -> int:
+        """Mask every secret in a flow, in place; the number of secrets masked.
+
+        The flow must be a copy that only the disk will see. Bodies keep their length; one that
+        was compressed and holds a secret is kept decoded, without `content-encoding`. Never
+        raises; a body that cannot be checked is replaced by `*` of the same length.
+        """
+        needles = Needles(self._patterns, self._values(flow))
+        response = flow.response
+        count = self._message(flow.request, needles)
+        count += self._address(flow.request, needles)
+        clean = None
+        if response:
+            body = response.raw_content
+            count += self._message(response, needles)
+            clean = body if body is response.raw_content else None
+            reason, found = _starred(response.reason, needles)
+            if found:
+                response.reason = reason
+            count += found
+        if flow.error:
+            flow.error.msg, found = _starred(flow.error.msg, needles)
+            count += found
+        if flow.websocket:
+            for message in flow.websocket.messages:
+                message.content, found = self._body(message.content, needles)
+                count += found
+        flow.comment, found = _starred(flow.comment, needles)
+        count += found + self._metadata(flow, needles, clean is not None)
+        _forget_backup(flow)
+        return count
+
+    def mask_text(self, text: str) -> str:
+        """Lines for a log or a screen: key shapes, the rules' patterns and the values of secret
+        headers (as mitmdump prints them, in colour or not) masked."""
+        return self._shown_header.sub(rf"\1{MASK}", _starred(text, self._general)[0])
+
+    def _values(self, flow: http.HTTPFlow) -> Iterator[str]:
+        """What the flow's secret headers carry."""
+        for headers in _all_headers(flow):
+            for raw_name, raw_value in headers.fields:
+                name = _decode(raw_name).lower()
+                if name in self._headers:
+                    yield from _carried(name, _decode(raw_value))
+
+    def _message(self, message: http.Message, needles: Needles) -> int:
+        count = 0
+        for headers in (message.headers, message.trailers):
+            if headers is not None:
+                count += self._header_fields(headers, needles)
+        body = message.raw_content
+        if not body or self._is_clean(message, body, needles):
+            return count
+        encoding = message.headers.get("content-encoding")
+        kept, found, decoded = self._encoded(body, encoding, needles, _is_stream(message))
+        if found:
+            message.raw_content = kept
+        if decoded:
+            message.headers.pop("content-encoding", None)
+            if "content-length" in message.headers:
+                message.headers["content-length"] = str(len(kept))
+        return count + found
+
+    def _is_clean(self, message: http.Message, body: bytes, needles: Needles) -> bool:
+        """Whether a large plain request body holds no secret, as most do not.
+
+        It repeats the conversation so far, which was found clean before: then only its end is
+        looked at, with as much before it as a secret that began there could take.
+        """
+        plain = isinstance(message, http.Request) and "content-encoding" not in message.headers
+        if not plain or len(body) < 4 * _STEP or self._patterns or self._paths:
+            return False
+        known = self._clean.find(body, needles.values)
+        start = max(0, len(known.text) - _STEP) if known else 0
+        if body.startswith(_GZIP_MAGIC) or needles.candidates(body[start:]):
+            return False
+        if not known or len(body) - len(known.text) > 4 * _STEP:
+            # What stands at the end changes from turn to turn: cache marks, reminders.
+            new = Beginning(body[: len(body) - 2 * _STEP], needles.values, None)
+            self._clean.keep(new, instead_of=known)
+        return True
+
+    def _header_fields(self, headers: http.Headers, needles: Needles) -> int:
+        count = 0
+        fields = []
+        for raw_name, raw_value in headers.fields:
+            name, value = _decode(raw_name).lower(), _decode(raw_value)
+            if name in self._headers:
+                masked = _masked_header(name, value)
+                count += masked != value
+            else:
+                masked, found = _starred(value, needles, patterns=name not in _FRAMING)
+                count += found
+            fields.append((raw_name, _encode(masked)))
+        headers.fields = tuple(fields)
+        return count
+
+    def _address(self, request: http.Request, needles: Needles) -> int:
+        path, mark, query = request.path.partition("?")
+        # Patterns stay away from the path: what an exchange is, is read from it.
+        path, in_path = _starred(path, needles, patterns=False)
+        query, in_query = _starred(query, needles)
+        if in_path or in_query:
+            request.path = path + mark + query
+        authority, in_authority = _starred(request.authority, needles, patterns=False)
+        if in_authority:
+            request.authority = authority
+        return in_path + in_query + in_authority
+
+    def _metadata(self, flow: http.HTTPFlow, needles: Needles, clean: bool) -> int:
+        data = flow.metadata
+        count = self._upstream_body(flow, needles, clean)
+        # The sizes and times of chunks are numbers, thousands of them.
+        for key in data.keys() - {metadata.UPSTREAM_BODY, metadata.CHUNKS}:
+            if key == "proxyauth":
+                # mitmproxy keeps the user's name and password for the proxy itself here.
+                found = data[key] != [MASK, MASK]
+                data[key] = [MASK, MASK]
+            else:
+                data[key], found = self._value(data[key], needles)
+            count += found
+        return count
+
+    def _upstream_body(self, flow: http.HTTPFlow, needles: Needles, clean: bool) -> int:
+        """clean: the client's body, which differs in ids alone, holds nothing secret."""
+        data = flow.metadata
+        body, encoding = data.get(metadata.UPSTREAM_BODY), data.get(metadata.UPSTREAM_ENCODING)
+        if not isinstance(body, bytes):
+            return 0
+        if not isinstance(encoding, str):
+            encoding = None
+        plain = encoding is None and not (self._patterns or self._paths)
+        if clean and plain and not needles.candidates(body):
+            return 0
+        kept, found, decoded = self._encoded(body, encoding, needles, _is_stream(flow.response))
+        data[metadata.UPSTREAM_BODY] = kept
+        if decoded:
+            data.pop(metadata.UPSTREAM_ENCODING, None)
+        return found
+
+    def _value(self, value: object, needles: Needles) -> tuple[object, int]:
+        """A value of flow.metadata, which may be a list or dict of values."""
+        if isinstance(value, str):
+            return _starred(value, needles)
+        if isinstance(value, bytes):
+            return self._body(value, needles)
+        if isinstance(value, list | tuple):
+            pairs = [self._value(item, needles) for item in value]
+            count = sum(found for _, found in pairs)
+            return ([item for item, _ in pairs] if count else value), count
+        if isinstance(value, dict):
+            items = {key: self._value(item, needles) for key, item in value.items()}
+            return {key: item for key, (item, _) in items.items()}, sum(
+                found for _, found in items.values()
+            )
+        return value, 0
+
+    def _encoded(
+        self, body: bytes, encoding: str | None, needles: Needles, streamed: bool
+    ) -> tuple[bytes, int, bool]:
+        """A body under a content encoding: what to keep, secrets masked, whether it is decoded."""
+        try:
+            plain = _decoded(body, encoding)
+        except Exception as error:
+            return self._blank(body, error), 1, False
+        if plain is not None:
+            masked, found = self._body(plain, needles, streamed)
+            if found:
+                return masked, found, True
+        masked, found = self._body(body, needles, streamed)
+        return masked, found, False
+
+    def _body(self, body: bytes, needles: Needles, streamed: bool = False) -> tuple[bytes, int]:
+        try:
+            return mask_body(body, needles, self._paths, streamed)
+        except Exception as error:
+            if self._paths:
+                # Without its structure nobody can say what the paths would have selected.
+                return self._blank(body, error), 1
+            try:
+                self._warn("a body was searched without regard to its structure", error)
+                return mask_plain(body, needles)
+            except Exception as second:
+                return self._blank(body, second), 1
+
+    def _blank(self, body: bytes, error: Exception) -> bytes:
+        self._warn("a body that could not be searched for secrets is kept as '*'", error)
+        return b"*" * len(body)
+
+    def _warn(self, what: str, error: Exception) -> None:
+        # The error's text may quote the body, so only its kind is said.
+        if not self._warned:
+            self._warned = True
+            kind = type(error).__name__
+            logger.warning("moontap: %s (%s); further ones are not reported", what, kind)
+
+
+def _all_headers(flow: http.HTTPFlow) -> Iterable[http.Headers]:
+    for message in (flow.request, flow.response):
+        if message:
+            yield message.headers
+            if message.trailers is not None:
+                yield message.trailers
+
+
+def _is_stream(message: http.Message | None) -> bool:
+    return message is not None and "event-stream" in message.headers.get("content-type", "").lower()
+
+
+def _masked_header(name: str, value: str) -> str:
+    scheme = _SCHEME.fullmatch(value) if "authorization" in name else None
+    return f"{scheme[1]} {MASK}" if scheme else MASK
+
+
+def _carried(name: str, value: str) -> Iterator[str]:
+    """The secrets in the value of a secret header, without scheme, cookie names and attributes."""
+    if name in ("cookie", "set-cookie"):
+        pairs = value.split(";")
+        for pair in pairs if name == "cookie" else pairs[:1]:
+            yield pair.partition("=")[2].strip().strip('"')
+        return
+    scheme = _SCHEME.fullmatch(value.strip())
+    token = scheme[2] if scheme else value.strip()
+    yield token
+    if scheme and scheme[1].lower() == "basic":
+        try:
+            user = base64.b64decode(token, validate=True).decode("utf-8", "surrogateescape")
+        except ValueError:
+            return
+        yield user
+        yield user.partition(":")[2]
+
+
+def _starred(text: str, needles: Needles, patterns: bool = True) -> tuple[str, int]:
+    """A short text with its secrets as stars, one for each byte of UTF-8."""
+    spans = needles.find(text, patterns)
+    for start, end in reversed(spans):
+        length = len(text[start:end].encode("utf-8", "surrogatepass"))
+        text = text[:start] + "*" * length + text[end:]
+    return text, len(spans)
+
+
+def _decoded(body: bytes, encoding: str | None) -> bytes | None:
+    """A body with its content encodings undone as far as it goes; None where there is none.
+
+    Raises ValueError: it decodes to more than is sane.
+    """
+    names = [name.strip() for name in (encoding or "").split(",") if name.strip()]
+    plain = body
+    for name in reversed(names or [""]):
+        decoder = Decoder(name or None)
+        out: list[bytes] = []
+        size = 0
+        # In pieces, because what a broken piece decodes to is lost.
+        for start in range(0, len(plain), _PIECE):
+            out.append(decoder.feed(plain[start : start + _PIECE]))
+            size += len(out[-1])
+            if size > _MOST_DECODED:
+                raise ValueError("too large once decoded")
+            if not name and start == 0 and out[0] == plain[:_PIECE]:
+                return None
+        plain = b"".join(out) + decoder.flush()
+    return None if plain == body else plain
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _forget_backup(flow: Flow) -> None:
+    """mitmproxy's copy from before a person edited the flow is saved with it, secrets and all."""
+    flow._backup = None
