@@ -1,0 +1,299 @@
+"""The mitmproxy addon: hooks and options, wired to what does the work.
+
+A request of a tapped host is read before it goes out, its reply is rewritten and kept as it
+flows, and the finished exchange is recorded. Nothing here decides about ids, pairs or files.
+"""
+
+import asyncio
+import hashlib
+import logging
+import platform
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mitmproxy import ctx, http, tls, version
+from mitmproxy.addonmanager import Loader
+from mitmproxy.proxy.mode_specs import ReverseMode
+
+from moontap import __version__, options
+from moontap.capture import metadata
+from moontap.capture.recorder import Recorder
+from moontap.identity import identify, shelf
+from moontap.ids import IdMemory, Mode, Namer, Style, style_for
+from moontap.live import LookingRewriter, ReplyTap
+from moontap.rewrite import CallIds, heal
+from moontap.rules import Rules
+from moontap.screen import mask_dumper
+from moontap.wire.encoding import Decoder, decode_prefix
+from moontap.wire.history import HistoryReader
+from moontap.wire.protocol import Wire, of_request
+from moontap.wire.types import Request
+
+logger = logging.getLogger(__name__)
+
+_NO_BODY = (204, 205)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An exchange under way. ids: None where nothing is rewritten. memory: its session's shelf."""
+
+    flow: http.HTTPFlow
+    wire: Wire | None
+    ids: CallIds | None = None
+    memory: str | None = None
+    tap: ReplyTap | None = None
+
+
+class Moontap:
+    """Records every tool call with its result, and can make reused tool-call ids unique."""
+
+    def __init__(self) -> None:
+        self._hosts = frozenset(options.HOSTS)
+        self._mode = Mode.OFF
+        self._style = Style.AUTO
+        self._rules = Rules()
+        self._memory = IdMemory()
+        self._history = HistoryReader()
+        self._open: dict[str, _Open] = {}
+        self._closed = False
+        self.recorder = Recorder(None, self._rules, self._describe)
+        # One thread: exchanges are recorded in the order in which they ended, off the event loop.
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moontap")
+
+    # options
+
+    def load(self, loader: Loader) -> None:
+        options.declare(loader)
+
+    def configure(self, updated: set[str]) -> None:
+        given = ctx.options
+        if "moontap_hosts" in updated:
+            self._hosts = options.hosts(given.moontap_hosts)
+        if "moontap_rewrite" in updated:
+            self._mode = options.choice("moontap_rewrite", Mode, given.moontap_rewrite)
+        if "moontap_id_style" in updated:
+            self._style = options.choice("moontap_id_style", Style, given.moontap_id_style)
+        if "moontap_rules" in updated:
+            self._rules = options.rules(given.moontap_rules)
+        if late := {"moontap_dir", "moontap_rules"} & updated:
+            if self.recorder.counts.exchanges:
+                logger.warning("moontap: %s takes effect after a restart", ", ".join(sorted(late)))
+                return
+            folder = options.folder(given.moontap_dir)
+            self.recorder = Recorder(folder, self._rules, self._describe)
+
+    def running(self) -> None:
+        mask_dumper(ctx.master.addons, lambda text: self.recorder.mask(text))
+
+    # scope
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """Leave TLS to hosts that are not tapped alone: it passes with its own certificate."""
+        if isinstance(data.context.client.proxy_mode, ReverseMode):
+            return
+        address = data.context.server.address
+        names = {data.client_hello.sni, address[0] if address else None}
+        if not any(name and name.lower() in self._hosts for name in names):
+            data.ignore_connection = True
+
+    def _is_tapped(self, flow: http.HTTPFlow) -> bool:
+        if not self._hosts.isdisjoint(
+            (flow.request.pretty_host.lower(), flow.request.host.lower())
+        ):
+            return True
+        if isinstance(flow.client_conn.proxy_mode, ReverseMode):
+            return True
+        return _is_capture(flow)
+
+    # the exchange
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        if self._closed or not self._is_tapped(flow):
+            return
+        if flow.is_replay == "request":
+            for name in metadata.ALL:  # what the recorded run left: this is a new exchange
+                flow.metadata.pop(name, None)
+        wire = of_request(flow.request.method, flow.request.path)
+        self._open[flow.id] = _Open(flow, wire)
+        if wire and flow.live:
+            flow.request.headers["accept-encoding"] = "identity"
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        exchange = self._open.get(flow.id)
+        if exchange is None or exchange.wire is None:
+            return
+        if self._mode is Mode.OFF or _is_capture(flow):
+            return
+        self._prepare(exchange, exchange.wire)
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        exchange, response = self._open.get(flow.id), flow.response
+        if exchange is None or response is None:
+            return
+        if response.raw_content is not None or not flow.live:
+            return  # complete already, or never kept: a replay
+        exchange.tap = self._tap(exchange, response)
+        response.stream = exchange.tap
+
+    async def response(self, flow: http.HTTPFlow) -> None:
+        exchange = self._open.pop(flow.id, None)
+        if exchange is None:
+            return
+        self._whole(exchange)
+        self._finish(exchange, complete=flow.error is None)  # a loaded flow may have both
+        await self._record(flow)
+
+    async def error(self, flow: http.HTTPFlow) -> None:
+        exchange = self._open.pop(flow.id, None)
+        if exchange is None:
+            return
+        self._finish(exchange, complete=False)
+        await self._record(flow)
+
+    def done(self) -> None:
+        """The run ends: exchanges under way are kept as far as they came."""
+        self._closed = True
+        self._worker.shutdown(wait=True)
+        for exchange in self._open.values():
+            self._finish(exchange, complete=False)
+            self.recorder.keep(exchange.flow)
+        self._open.clear()
+        self.recorder.close()
+        if self.recorder.counts.lost:
+            logger.error("moontap: %d records could NOT be written", self.recorder.counts.lost)
+
+    # the parts
+
+    def _prepare(self, exchange: _Open, wire: Wire) -> None:
+        """Learn which ids are taken; heal a history that carries duplicates already."""
+        flow = exchange.flow
+        body = flow.request.get_content(strict=False) or b""
+        request = Request(None, False, None, ())
+        try:
+            request = self._history.read(wire, body)
+        except Exception as error:
+            self._fault("request", flow, error)
+        style = style_for(self._style, request.model)
+        ids = request.call_ids
+        taken = set(ids)
+        if len(taken) < len(ids):
+            self._heal(exchange, wire, request, style)
+        identity = identify(flow.request.headers, request.session)
+        exchange.memory = shelf(identity, request)
+        taken |= self._memory.used(exchange.memory)
+        exchange.ids = CallIds(
+            Namer(self._mode, style, taken), lambda: hashlib.sha256(body).hexdigest()
+        )
+
+    def _heal(self, exchange: _Open, wire: Wire, request: Request, style: Style) -> None:
+        """Make the ids of a history unique that was saved before the tap was there."""
+        flow = exchange.flow
+        try:
+            healed = heal(wire, flow.request.get_content() or b"", request.messages, style)
+            if healed:
+                flow.request.content = healed.body
+                flow.metadata[metadata.HEALED] = [list(edit) for edit in healed.edits]
+        except Exception as error:
+            self._fault("history", flow, error)
+
+    def _tap(self, exchange: _Open, response: http.Response) -> ReplyTap:
+        """What the reply's chunks run through; sets the headers that go before them."""
+        rewriter = _rewriter(exchange, response)
+        coding = response.headers.get("content-encoding")
+        if rewriter and not Decoder.can_decode(coding):
+            self._fault("encoding", exchange.flow, f"unknown content-encoding {coding!r}")
+            rewriter = None
+        if rewriter is None:
+            return ReplyTap(time.time)
+        if coding:
+            exchange.flow.metadata[metadata.UPSTREAM_ENCODING] = coding
+            response.headers.pop("content-encoding")
+        if response.headers.pop("content-length", None) and exchange.flow.request.is_http11:
+            response.headers["transfer-encoding"] = "chunked"
+        return ReplyTap(time.time, rewriter, Decoder(coding))
+
+    def _whole(self, exchange: _Open) -> None:
+        """Rewrite a reply that was complete before it was seen: mitmproxy's own replay."""
+        flow, response = exchange.flow, exchange.flow.response
+        if exchange.tap or response is None or not response.raw_content:
+            return
+        raw, coding = response.raw_content, response.headers.get("content-encoding")
+        body = decode_prefix(raw, coding)
+        rewriter = _rewriter(exchange, response)
+        if rewriter is None:
+            return
+        changed = rewriter.feed(body) + rewriter.flush()
+        if rewriter.fault:
+            self._fault("stream", flow, rewriter.fault)
+        if changed == body:
+            return
+        flow.metadata[metadata.UPSTREAM_BODY] = raw
+        if coding:
+            flow.metadata[metadata.UPSTREAM_ENCODING] = coding
+            response.headers.pop("content-encoding")
+        response.raw_content = changed
+        if "content-length" in response.headers:
+            response.headers["content-length"] = str(len(changed))
+
+    def _finish(self, exchange: _Open, *, complete: bool) -> None:
+        """Put what flowed into the flow, and remember the ids it used."""
+        flow, tap, ids = exchange.flow, exchange.tap, exchange.ids
+        if ids and exchange.memory is not None:
+            self._memory.add(exchange.memory, ids.upstream)
+        if not complete:
+            flow.metadata[metadata.INCOMPLETE] = True
+        if tap is None or flow.response is None:
+            return
+        upstream, client = tap.upstream_body, tap.client_body
+        flow.response.raw_content = client
+        if complete or flow.error:  # else it goes on: a reload of the script is a `done`, too
+            flow.response.stream = False  # lets the buffers go
+        flow.metadata[metadata.CHUNKS] = tap.chunks
+        if upstream != client:
+            flow.metadata[metadata.UPSTREAM_BODY] = upstream
+        else:
+            flow.metadata.pop(metadata.UPSTREAM_ENCODING, None)
+        if tap.fault:
+            self._fault("stream", flow, tap.fault)
+
+    async def _record(self, flow: http.HTTPFlow) -> None:
+        # The client gets the end of its reply once the exchange is on the disk, and not before: a
+        # killed process has lost none that ended. The log of its pairs can follow.
+        loop = asyncio.get_running_loop()
+        kept = loop.run_in_executor(self._worker, self.recorder.keep, flow)
+        self._worker.submit(self.recorder.log)
+        await kept
+
+    def _fault(self, about: str, flow: http.HTTPFlow, reason: object) -> None:
+        path = flow.request.path.partition("?")[0]
+        self.recorder.say(
+            about, "moontap: passed through unchanged: %s %s: %s", flow.request.method, path, reason
+        )
+
+    def _describe(self) -> Mapping[str, Any]:
+        """What `run.json` holds."""
+        names = sorted(name for name, _ in ctx.options.items() if name.startswith("moontap_"))
+        return {
+            "moontap": __version__,
+            "mitmproxy": version.VERSION,
+            "python": platform.python_version(),
+            "options": {name: getattr(ctx.options, name) for name in ["mode", *names]},
+        }
+
+
+def _is_capture(flow: http.HTTPFlow) -> bool:
+    """Whether a flow was tapped before: what it holds is what happened, and stays."""
+    return any(name in flow.metadata for name in metadata.ALL) and not flow.live
+
+
+def _rewriter(exchange: _Open, response: http.Response) -> LookingRewriter | None:
+    """The rewriter for a reply, or None where nothing in it is to change."""
+    if not (exchange.wire and exchange.ids) or not 200 <= response.status_code < 300:
+        return None
+    if response.status_code in _NO_BODY or response.headers.get("content-length") == "0":
+        return None  # with another framing instead, a client would wait for a body
+    return LookingRewriter(exchange.wire, exchange.ids)

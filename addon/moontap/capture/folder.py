@@ -1,0 +1,127 @@
+"""One run's folder on disk: made at the first write, never shared with another run.
+
+Bytes and lines in, files out: `run.json`, `traffic.flow`, `pairs.jsonl`. It never raises: a write
+that fails is counted, said once, and the traffic goes on.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from mitmproxy import http
+from mitmproxy.io import tnetstring
+
+logger = logging.getLogger(__name__)
+
+
+class CaptureFolder:
+    """Where a run keeps its traffic. Folder mode 0700, files 0600.
+
+    root: the folder that holds every run's folder. describe: what `run.json` says, asked for once.
+    After a failed write `lost` counts what did not reach the disk. A record is written whole or,
+    as far as the disk allows, taken back, so that what comes later stays readable.
+    """
+
+    def __init__(self, root: Path, describe: Callable[[], Mapping[str, Any]]) -> None:
+        self._root = root
+        self._describe = describe
+        self._files: dict[str, IO[bytes]] = {}
+        self.path: Path | None = None
+        self.lost = 0
+
+    def write_flow(self, flow: http.HTTPFlow) -> None:
+        """Append a flow to `traffic.flow`."""
+        self._append("traffic.flow", lambda: tnetstring.dumps(flow.get_state()))
+
+    def write_lines(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Append JSON objects to a file of lines."""
+        for line in lines:
+            self._append(name, partial(_json_line, line))
+
+    def close(self) -> None:
+        """Close the files."""
+        for name, file in self._files.items():
+            try:
+                file.close()
+            except OSError as error:
+                self._lose(name, error)
+        self._files.clear()
+
+    def _append(self, name: str, encode: Callable[[], bytes]) -> None:
+        try:
+            file = self._open(name)
+            start = file.tell()
+            try:
+                _write_all(file, encode())
+            except BaseException:
+                self._take_back(name, start)
+                raise
+        except (OSError, ValueError, TypeError) as error:
+            self._lose(name, error)
+
+    def _open(self, name: str) -> IO[bytes]:
+        if name in self._files:
+            return self._files[name]
+        if self.path is None:
+            self.path = self._make()
+        descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        # Unbuffered: a record is with the system when `write` returns, whatever kills us then.
+        file = self._files[name] = os.fdopen(descriptor, "ab", buffering=0)
+        return file
+
+    def _make(self) -> Path:
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        path = self._root / f"{stamp}-{os.getpid()}"
+        number = 1
+        while True:
+            try:
+                path.mkdir(mode=0o700)
+                break
+            except FileExistsError:  # a second run of this process within the second
+                number += 1
+                path = self._root / f"{stamp}-{os.getpid()}-{number}"
+        text = json.dumps({"v": 1, **self._describe()}, indent=2, ensure_ascii=False)
+        descriptor = os.open(path / "run.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        logger.info("moontap: capture in %s", path)
+        return path
+
+    def _take_back(self, name: str, start: int) -> None:
+        """Cut a half-written record off: mitmproxy's reader hides all that follows one."""
+        file = self._files.pop(name)
+        try:
+            os.ftruncate(file.fileno(), start)
+            file.close()
+        except OSError:
+            logger.warning("moontap: %s may end in a broken record", name)
+
+    def _lose(self, name: str, error: Exception) -> None:
+        self.lost += 1
+        if self.lost == 1:
+            where = self.path or self._root
+            logger.error(
+                "moontap: CANNOT WRITE %s in %s: %s. Traffic goes on and is not kept; what is lost "
+                "is counted. Free space or permissions, or set moontap_dir to another folder.",
+                name,
+                where,
+                error,
+            )
+
+
+def _write_all(file: IO[bytes], data: bytes) -> None:
+    """Write every byte or raise: near the end of a disk a single write takes but a part."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _json_line(line: Mapping[str, Any]) -> bytes:
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass") + b"\n"

@@ -1,0 +1,161 @@
+"""Finished exchanges to disk: a copy, secrets out, the flow first, then its pairs.
+
+mitmproxy flows in, files and counts out. The live flow is read, never changed, save for the short
+scalars that people filter by. It never raises.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mitmproxy import http
+
+from moontap.capture import metadata
+from moontap.capture.folder import CaptureFolder
+from moontap.capture.pairlog import Line, PairLog
+from moontap.conversation import Status
+from moontap.redact.flow import Redactor
+from moontap.rules import Rules
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run came to. lost: flows and lines that could not be written."""
+
+    exchanges: int = 0
+    calls: int = 0
+    rewritten: int = 0
+    pairs: int = 0
+    unanswered: int = 0
+    orphans: int = 0
+    healed: int = 0
+    incomplete: int = 0
+    lost: int = 0
+
+
+class Recorder:
+    """Keeps one run.
+
+    root: where its folder goes; None keeps nothing on disk, the counts are kept all the same.
+    Not for two threads at once: the order of calls is the order of the log.
+    """
+
+    def __init__(
+        self, root: Path | None, rules: Rules, describe: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        self.counts = Counts()
+        self.lines: list[Line] | None = None
+        """Set to a list to have each log line put there too."""
+        self._folder = CaptureFolder(root, describe) if root else None
+        self._redactor = Redactor(rules)
+        self._pairs = PairLog(rules.limits.result_bytes)
+        self._said: set[str] = set()
+        self._unlogged: deque[Iterable[Line]] = deque()
+
+    @property
+    def path(self) -> Path | None:
+        """The run's folder, once something was written."""
+        return self._folder.path if self._folder else None
+
+    def mask(self, text: str) -> str:
+        """A text for a screen, without secrets."""
+        return self._redactor.mask_text(text)
+
+    def keep(self, flow: http.HTTPFlow) -> None:
+        """Put a finished exchange, or one that broke off, on the disk. `log` makes its lines."""
+        try:
+            saved = _copy(flow)
+            self._redactor.redact(saved)
+            self._read(saved, flow)
+            if self._folder:
+                self._folder.write_flow(saved)
+                self.counts.lost = self._folder.lost
+        except Exception:  # whatever it is, the traffic goes on
+            self._failed()
+
+    def log(self) -> None:
+        """Write the lines of the pairs that the exchanges kept so far have completed."""
+        try:
+            while self._unlogged:
+                self._write(self._unlogged.popleft())
+        except Exception:
+            self._failed()
+
+    def close(self) -> None:
+        """The run ends: what still waits is unanswered."""
+        self.log()
+        self._write(self._pairs.close())
+        if self._folder:
+            self._folder.close()
+
+    def say(self, about: str, message: str, *args: object, exc_info: bool = False) -> None:
+        """Warn, once a run for each thing there is to warn about."""
+        if about not in self._said:
+            self._said.add(about)
+            logger.warning(message, *args, exc_info=exc_info)
+
+    def _read(self, saved: http.HTTPFlow, live: http.HTTPFlow) -> None:
+        """Learn what pairs an exchange completes; fills in the scalars on both flows."""
+        counts = self.counts
+        counts.exchanges += 1
+        counts.healed += bool(saved.metadata.get(metadata.HEALED))
+        counts.incomplete += bool(saved.metadata.get(metadata.INCOMPLETE))
+        try:
+            logged = self._pairs.exchange(saved)
+        except ValueError as error:
+            path = saved.request.path.partition("?")[0]
+            self.say("read", "moontap: not read, saved as it is: POST %s: %s", path, error)
+            return
+        if logged is None:
+            return
+        counts.calls += logged.calls
+        counts.rewritten += logged.rewritten
+        scalars = {
+            metadata.CALLS: logged.calls,
+            metadata.REWRITTEN: logged.rewritten,
+            metadata.SESSION: logged.session,
+        }
+        saved.metadata.update(scalars)
+        live.metadata.update(scalars)
+        self._unlogged.append(logged.lines)
+
+    def _write(self, made: Iterable[Line]) -> None:
+        lines = list(made)
+        for line in lines:
+            status = line["status"]
+            self.counts.pairs += status in (Status.OK, Status.ERROR)
+            self.counts.unanswered += status == Status.UNANSWERED
+            self.counts.orphans += status == Status.ORPHAN
+        if self.lines is not None:
+            self.lines += lines
+        if self._folder:
+            self._folder.write_lines("pairs.jsonl", lines)
+            self.counts.lost = self._folder.lost
+
+    def _failed(self) -> None:
+        if self._folder:
+            self._folder.lost += 1
+            self.counts.lost = self._folder.lost
+        self.say("record", "moontap: an exchange could not be recorded", exc_info=True)
+
+
+def _copy(flow: http.HTTPFlow) -> http.HTTPFlow:
+    """A copy with the same id whose messages, error and metadata may be edited.
+
+    Bodies and connections are shared: mitmproxy's own `copy` takes the whole flow apart and builds
+    it again, which costs more than all else that is done for a small exchange.
+    """
+    saved = copy(flow)
+    saved.request = flow.request.copy()
+    saved.response = flow.response.copy() if flow.response else None
+    saved.error = copy(flow.error)
+    saved.metadata = dict(flow.metadata)
+    if flow.websocket:
+        saved.websocket = deepcopy(flow.websocket)
+    return saved

@@ -1,0 +1,98 @@
+"""The addon's options: declared for mitmproxy, and checked.
+
+Values as people set them go in, values the addon works with come out; `OptionsError` names the
+option and what it takes, because mitmproxy does not enforce `choices`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Optional
+
+from mitmproxy import exceptions
+from mitmproxy.addonmanager import Loader
+
+from moontap.ids import Mode, Style
+from moontap.rules import Rules, RulesError, load_rules
+
+HOSTS = ("api.moonshot.cn", "api.moonshot.ai", "api.kimi.com")
+
+
+def declare(loader: Loader) -> None:
+    """Make the options known."""
+    loader.add_option(
+        "moontap_hosts",
+        Sequence[str],
+        list(HOSTS),
+        "Hosts that are tapped; TLS to any other passes through undecrypted. "
+        "A reverse-mode target always counts.",
+    )
+    loader.add_option(
+        "moontap_rewrite",
+        str,
+        Mode.OFF.value,
+        "Make tool-call ids unique: off, duplicates (only ids already used in the "
+        "conversation), all (every id). Takes effect with the next request.",
+        choices=[mode.value for mode in Mode],
+    )
+    loader.add_option(
+        "moontap_id_style",
+        str,
+        Style.AUTO.value,
+        "What a new id looks like: opaque, native (K2's own shape), auto (native for K2 "
+        "models, else opaque).",
+        choices=[style.value for style in Style],
+    )
+    loader.add_option(
+        "moontap_dir",
+        str,
+        "moontap-captures",
+        "Folder in which each run makes its own capture folder; empty keeps nothing on disk. "
+        "Read at the first exchange.",
+    )
+    loader.add_option(
+        "moontap_rules",
+        Optional[str],  # type: ignore[arg-type]  # noqa: UP045  (the form mitmproxy knows)
+        None,
+        "YAML file with rules for redaction and limits. Read at the first exchange.",
+    )
+
+
+def rules(path: str | None) -> Rules:
+    """The rules in force. Raises OptionsError."""
+    try:
+        return load_rules(path)
+    except RulesError as error:
+        raise exceptions.OptionsError(f"moontap_rules: {error}") from None
+
+
+def hosts(names: Sequence[str]) -> frozenset[str]:
+    """The tapped hosts, in lower case. Raises OptionsError."""
+    for name in names:
+        if not name or any(mark in name for mark in "/:* "):
+            raise exceptions.OptionsError(
+                f"moontap_hosts: {name!r} is not a host name; give names such as "
+                "api.moonshot.cn, without scheme, port or path"
+            )
+    return frozenset(name.lower() for name in names)
+
+
+def folder(name: str) -> Path | None:
+    """Where captures go; None keeps nothing. Raises OptionsError."""
+    if not name:
+        return None
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:  # ~nobody
+        raise exceptions.OptionsError(f"moontap_dir: {name!r}: {error}") from None
+    if path.exists() and not path.is_dir():
+        raise exceptions.OptionsError(f"moontap_dir: {name!r} is a file; give a folder")
+    return path
+
+
+def choice[T: (Mode, Style)](option: str, kind: type[T], value: str) -> T:
+    """The value of an option with a closed set of values. Raises OptionsError."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(member.value for member in kind)
+        raise exceptions.OptionsError(f"{option}: {value!r} is not one of {known}") from None

@@ -1,0 +1,50 @@
+"""What tests of the whole tap share: certificates, a way to start it, and a check of the log."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from moontap.standin import TLSFiles
+from tests.proxying import Tap, tap, tls_files
+
+type Start = Callable[..., AbstractAsyncContextManager[Tap]]
+"""`proxying.tap` with its folders and the upstream's certificate filled in."""
+
+
+@pytest.fixture(scope="session")
+def upstream_tls(tmp_path_factory: pytest.TempPathFactory) -> TLSFiles:
+    return tls_files(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.fixture(scope="session")
+def _conf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("conf")
+
+
+@pytest.fixture
+def start(tmp_path: Path, upstream_tls: TLSFiles, _conf: Path) -> Start:
+    return partial(tap, tmp_path, upstream_ca=upstream_tls.ca, conf=_conf)
+
+
+@pytest.fixture
+def _no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """An addon's exception is but a log line in mitmproxy: here it fails the test."""
+    yield
+    errors = [
+        record.getMessage()
+        for record in caplog.get_records("call")
+        if record.levelname in ("ERROR", "CRITICAL")
+        and record.name.startswith(("mitmproxy", "moontap"))
+    ]
+    assert not errors
+
+
+@pytest.fixture
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client may find a key, a base URL or a proxy of the person who runs the tests."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "OPENAI_BASE_URL", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
