@@ -1,0 +1,74 @@
+"""The `moontap` command: arguments in, an exit code out. Wiring only.
+
+0 fine, 1 the thing asked about was found wanting, 2 wrong usage or unreadable input; `run` gives
+its command's own.
+"""
+
+import platform
+import sys
+from collections.abc import Sequence
+
+from mitmproxy import version
+
+from moontap import __version__
+from moontap.commands import UsageError, demo, path, proxy, run
+from moontap.commands.options import Parser
+
+INTERRUPTED = 130
+
+_EPILOG = """\
+example:
+  moontap run -- claude            start Claude Code behind a tap that makes its ids unique
+  moontap run -- python agent.py   the same for a program with the OpenAI or Anthropic SDK
+  moontap demo                     see what it does, with no key and no network
+"""
+
+
+def build_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(
+        prog="moontap",
+        description="Records, pairs and repairs the tool calls between an agent and a Kimi model.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"moontap {__version__}, mitmproxy {version.VERSION}, "
+        f"Python {platform.python_version()}",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
+    for module in (run, proxy, demo, path):
+        module.add_parser(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit code. Wrong usage ends in SystemExit with code 2, as argparse does.
+
+    arguments: without the program's name; default: the process's own.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = build_parser()
+    # What follows `--` is the agent's; argparse would look for our options in it.
+    own, dashes, rest = given, False, list[str]()
+    if given[:1] == ["run"] and "--" in given:
+        at = given.index("--")
+        own, dashes, rest = given[:at], True, given[at + 1 :]
+    options = parser.parse_args(own)
+    if not hasattr(options, "execute"):
+        parser.error("say what to do: run, proxy, demo or path")
+    if dashes:
+        options.command = [*options.command, "--", *rest] if options.command else rest
+    try:
+        code: int = options.execute(options)
+    except UsageError as error:
+        print(f"moontap {given[0]}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""The options that `run` and `proxy` share, and the help form of every command.
+
+Parsed options in, tap settings out. It reads the rules file only to say early what is wrong.
+"""
+
+import argparse
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from moontap.commands import UsageError, upstream
+
+if TYPE_CHECKING:
+    from moontap.commands.tap import Settings
+
+type Commands = "argparse._SubParsersAction[Parser]"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors of one line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more
+        )
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_tap_options(parser: argparse.ArgumentParser, *, port: int) -> None:
+    """Add what says how the tap is to be. port: the default; 0 takes a free one."""
+    parser.add_argument(
+        "--rewrite",
+        choices=("off", "duplicates", "all"),
+        default="all",
+        help="which tool-call ids become unique: none, those used before, or all (the default)",
+    )
+    parser.add_argument(
+        "--id-style",
+        choices=("auto", "opaque", "native"),
+        default="auto",
+        help="what a new id looks like: opaque (Bash_0_tabcdefgh), native (Bash:7), or auto (the "
+        "default): native for K2 models, else opaque",
+    )
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        help="the server behind the tap; default: the Kimi host that ANTHROPIC_BASE_URL, "
+        f"OPENAI_BASE_URL or KIMI_BASE_URL names, else {upstream.DEFAULT}",
+    )
+    parser.add_argument(
+        "--upstream-ca",
+        metavar="FILE",
+        help="PEM file to trust for a server with its own certificate authority",
+    )
+    where = "default: a free one" if port == 0 else f"default: {port}; 0 takes a free one"
+    parser.add_argument(
+        "--port", type=port_number, default=port, metavar="N", help=f"on 127.0.0.1; {where}"
+    )
+    parser.add_argument(
+        "--dir",
+        default="moontap-captures",
+        metavar="DIR",
+        help='where each run makes its own folder (default: moontap-captures); "" keeps nothing',
+    )
+    parser.add_argument(
+        "--rules", metavar="FILE", help="YAML file with rules for redaction and limits"
+    )
+
+
+def settings(
+    options: argparse.Namespace, environment: Mapping[str, str]
+) -> "tuple[Settings, tuple[str, ...]]":
+    """The tap that the options ask for, and notes about its upstream. Raises UsageError."""
+    from moontap.commands.tap import Settings
+
+    try:
+        choice = upstream.choose(options.upstream, environment)
+    except upstream.UpstreamError as error:
+        raise UsageError(f"--upstream: {error}") from None
+    if options.upstream_ca is not None:
+        _check_ca(options.upstream_ca)
+    made = Settings(
+        upstream=choice.upstream,
+        rewrite=options.rewrite,
+        id_style=options.id_style,
+        directory=options.dir,
+        rules=options.rules,
+        upstream_ca=options.upstream_ca,
+        port=options.port,
+    )
+    return made, choice.notes
+
+
+def masker(rules: str | None) -> Callable[[str], str]:
+    """What takes secrets out of a line, by the rules file too. Raises UsageError for a bad one."""
+    from moontap.redact.flow import Redactor
+    from moontap.rules import RulesError, load_rules
+
+    try:
+        return Redactor(load_rules(rules)).mask_text
+    except RulesError as error:
+        raise UsageError(f"--rules: {error}") from None
+
+
+def _check_ca(path: str) -> None:
+    """mitmproxy would say so only with the first request, and then as a failed connection."""
+    import ssl
+
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise UsageError(f"--upstream-ca: {path} holds no PEM certificate") from None
+    except OSError as error:
+        raise UsageError(f"--upstream-ca: {path}: {os.strerror(error.errno or 0)}") from None
+
+
+def port_number(text: str) -> int:
+    """An argparse type: a TCP port, 0 among them."""
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to 65535")
+    return int(text)
+
+
+def shown(path: Path) -> str:
+    """A path for a person: relative where that is shorter, quoted for a shell."""
+    path, cwd = path.absolute(), Path.cwd()
+    return shlex.quote(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))

@@ -1,0 +1,146 @@
+"""`moontap proxy`: the tap alone, for agents that are started elsewhere.
+
+Options in; on stdout what to paste for each kind of agent, on stderr a line for each request and
+the summary. It runs until Ctrl-C.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from moontap.commands import UsageError
+from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
+from moontap.commands.run import ended, introduction, say
+from moontap.commands.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variables
+from moontap.report.summary import many, summary
+
+if TYPE_CHECKING:
+    from mitmproxy import http
+
+PORT = 8080
+WEB_PORT = 8081
+
+_EXAMPLE = """\
+example:
+  moontap proxy
+  moontap proxy --web --port 8090 --upstream https://api.moonshot.ai
+
+Then start the agent in another terminal with the lines that it prints. Ctrl-C ends it.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "proxy",
+        help="start only the tap, and print what to paste for an agent",
+        description="Starts the tap on loopback and prints how to send an agent through it.",
+        epilog=_EXAMPLE,
+    )
+    parser.add_argument(
+        "--web", action="store_true", help="with mitmweb's page in the browser, on loopback"
+    )
+    parser.add_argument(
+        "--web-port",
+        type=port_number,
+        default=WEB_PORT,
+        metavar="N",
+        help=f"where that page is; default: {WEB_PORT}",
+    )
+    add_tap_options(parser, port=PORT)
+    parser.set_defaults(execute=proxy)
+
+
+def proxy(options: argparse.Namespace) -> int:
+    """Run the tap until a signal; exit code 0. Raises UsageError."""
+    return asyncio.run(_proxy(options))
+
+
+async def _proxy(options: argparse.Namespace) -> int:
+    from moontap.commands.tap import TapError, plain_master, tapping
+    from moontap.commands.trouble import Troubles, listening
+
+    wanted, notes = settings(options, os.environ)
+    mask = masker(options.rules)
+    troubles = Troubles(mask)
+    make_master, more = plain_master, dict[str, Any]()
+    if options.web:
+        from mitmproxy.tools.web.master import WebMaster
+
+        def make_master(opts: Any) -> Any:
+            return WebMaster(opts, with_termlog=False)
+
+        more = {"web_host": "127.0.0.1", "web_port": options.web_port}
+    with listening(troubles):
+        try:
+            async with tapping(
+                wanted, troubles, _Requests(mask), make_master=make_master, **more
+            ) as tap:
+                say([*notes, introduction(tap.url, wanted)])
+                print(to_paste(tap.url, wanted.upstream), flush=True)
+                if options.web:
+                    print(f"mitmweb: {cast(Any, tap.master).web_url}", flush=True)
+                say(["Ctrl-C ends it"])
+                troubles.tell(lambda line: say([f"warning: {line}"]))
+                await _signal_or(tap.ended)
+        except TapError as error:
+            raise UsageError(str(error)) from None
+    troubles.lines.clear()  # said as they came
+    say(["", *summary(ended(tap, wanted, troubles, os.environ))])
+    return 0
+
+
+def to_paste(url: str, upstream: Upstream) -> str:
+    """What sends each kind of agent through a tap that listens at `url`."""
+    base = variables(url, upstream)
+    return f"""\
+# Claude Code
+export {ANTHROPIC}={base[ANTHROPIC]}
+export ANTHROPIC_AUTH_TOKEN=YOUR_KEY ANTHROPIC_MODEL=kimi-k3
+claude
+
+# Anthropic SDK (or {ANTHROPIC} as above)
+client = anthropic.Anthropic(base_url="{base[ANTHROPIC]}", auth_token="YOUR_KEY")
+
+# OpenAI SDK (or {OPENAI}={base[OPENAI]})
+client = openai.OpenAI(base_url="{base[OPENAI]}", api_key="YOUR_KEY")
+
+# Kimi's CLI
+export {KIMI}={base[KIMI]}
+kimi
+"""
+
+
+class _Requests:
+    """A line for each request as it ends; a mitmproxy addon, after ours."""
+
+    def __init__(self, mask: Any) -> None:
+        self._mask = mask
+
+    def response(self, flow: "http.HTTPFlow") -> None:
+        self._say(flow, str(flow.response.status_code) if flow.response else "---")
+
+    def error(self, flow: "http.HTTPFlow") -> None:
+        self._say(flow, "broke off")
+
+    def _say(self, flow: "http.HTTPFlow", status: str) -> None:
+        path = flow.request.path.partition("?")[0]
+        said = [f"{status} {flow.request.method} {path}"]
+        if calls := flow.metadata.get("moontap.calls"):
+            said += [many(calls, "call"), f"{flow.metadata['moontap.rewritten']} rewritten"]
+        print(self._mask(", ".join(said)), file=sys.stderr, flush=True)
+
+
+async def _signal_or(ended: "asyncio.Task[None]") -> None:
+    """Wait for Ctrl-C, a signal to end, or mitmproxy's own end."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        with suppress(NotImplementedError, AttributeError):
+            loop.add_signal_handler(getattr(signal, name), stop.set)
+    waiter = asyncio.create_task(stop.wait())
+    await asyncio.wait({waiter, ended}, return_when=asyncio.FIRST_COMPLETED)
+    waiter.cancel()

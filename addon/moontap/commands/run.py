@@ -1,0 +1,114 @@
+"""`moontap run -- COMMAND…`: the tap, and an agent behind it.
+
+A command line in, its exit code out; one line before it and a summary after it on stderr. While
+the command runs the terminal is its own.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from moontap.commands import UsageError, child, upstream
+from moontap.commands.options import (
+    Commands,
+    add_tap_options,
+    masker,
+    settings,
+    shown,
+)
+from moontap.commands.programs import typed
+from moontap.report.summary import Ended, summary
+
+if TYPE_CHECKING:
+    from moontap.commands.tap import Settings, Tap
+    from moontap.commands.trouble import Troubles
+
+_EXAMPLE = """\
+example:
+  moontap run -- claude
+  moontap run --upstream https://api.moonshot.ai -- claude -p "run the tests"
+  moontap run --rewrite off -- python agent.py      (look on, change nothing)
+
+The command gets ANTHROPIC_BASE_URL, OPENAI_BASE_URL and KIMI_BASE_URL; it keeps its own key,
+its terminal and its exit code.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "run",
+        help="start a tap and a command behind it",
+        usage="moontap run [options] -- COMMAND…",
+        description="Starts the tap on loopback, runs COMMAND behind it, and ends with it.",
+        epilog=_EXAMPLE,
+    )
+    add_tap_options(parser, port=0)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND…", help="the agent")
+    parser.set_defaults(execute=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; its exit code. Raises UsageError."""
+    command: list[str] = options.command
+    if not command:
+        raise UsageError("no command given, as in: moontap run -- claude")
+    try:
+        child.check(command[0], os.environ)
+    except child.CannotStart as error:
+        say([str(error)])
+        return error.code
+    return asyncio.run(_run(options, command))
+
+
+async def _run(options: argparse.Namespace, command: list[str]) -> int:
+    from moontap.commands.tap import TapError, tapping
+    from moontap.commands.trouble import Troubles, listening
+
+    wanted, notes = settings(options, os.environ)
+    troubles = Troubles(masker(options.rules))
+    with listening(troubles), child.Signals() as signals:
+        try:
+            async with tapping(wanted, troubles) as tap:
+                say([*notes, introduction(tap.url, wanted)])
+                environment = upstream.child_environment(os.environ, tap.url, wanted.upstream)
+                try:
+                    code = await child.run(command, environment, signals)
+                except child.CannotStart as error:
+                    say([str(error)])
+                    return error.code
+        except TapError as error:
+            raise UsageError(str(error)) from None
+        say(summary(ended(tap, wanted, troubles, os.environ)))
+    return code
+
+
+def introduction(url: str, wanted: "Settings") -> str:
+    """The line that says what is about to happen."""
+    return f"tap on {url} before {wanted.upstream.origin}, rewriting {wanted.rewrite}"
+
+
+def ended(
+    tap: "Tap", wanted: "Settings", troubles: "Troubles", environment: Mapping[str, str]
+) -> Ended:
+    """What the summary is made from, once the tap has stopped."""
+    recorder = tap.addon.recorder
+    proxies = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+    capture = recorder.path
+    return Ended(
+        counts=recorder.counts,
+        rewrite=wanted.rewrite,
+        capture=shown(capture) if capture else None,
+        keeps=bool(wanted.directory),
+        look=f"{typed('mitmweb')} -nr {shown(capture / 'traffic.flow')}" if capture else "",
+        troubles=troubles.lines,
+        behind_proxy=troubles.unreachable and any(environment.get(name) for name in proxies),
+    )
+
+
+def say(lines: Iterable[str]) -> None:
+    """Lines for the person, on stderr: stdout is the command's."""
+    print("".join(f"moontap: {line}\n" for line in lines), end="", file=sys.stderr, flush=True)

@@ -1,0 +1,104 @@
+"""The lines that end a run.
+
+Counts, troubles and places in, lines of text out. Pure: it opens and prints nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+MOST_TROUBLES = 12
+
+# Named only where they are not zero: in most runs there are none.
+_RARE = {
+    "orphans": "without their call",
+    "healed": "healed",
+    "incomplete": "broken off",
+    "lost": "RECORDS LOST",
+}
+
+_SILENT = (
+    "no request came through the tap. Usually the command sets its own address:",
+    '  Claude Code: "env": {"ANTHROPIC_BASE_URL": …} in a settings.json wins over the environment',
+    "  SDK programs: base_url=… in the code wins over ANTHROPIC_BASE_URL and OPENAI_BASE_URL",
+    "  other programs: they may want the address in their own settings or option",
+    "Take that setting out, or set it to the address of the tap (`moontap proxy` prints it).",
+)
+_DIRECT = "the tap connects to its upstream directly: HTTP_PROXY and HTTPS_PROXY are not used"
+
+
+class Counted(Protocol):
+    """The counts of a run: `moontap.capture.recorder.Counts`."""
+
+    exchanges: int
+    calls: int
+    rewritten: int
+    pairs: int
+    unanswered: int
+    orphans: int
+    healed: int
+    incomplete: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that is over.
+
+    capture: its folder, as a person would type it; None where nothing was written. keeps: whether
+    a folder was wanted. look: the command that shows the capture. rewrite: the mode it ran in.
+    behind_proxy: upstream was not reached, and the environment names a forward proxy.
+    """
+
+    counts: Counted
+    rewrite: str
+    capture: str | None = None
+    keeps: bool = True
+    look: str = ""
+    troubles: Mapping[str, int] = field(default_factory=dict)
+    behind_proxy: bool = False
+
+
+def summary(run: Ended) -> list[str]:
+    """What to say about a run, the troubles first: the last line on a screen is what is read."""
+    lines = _troubles(run.troubles)
+    if run.behind_proxy:
+        lines.append(_DIRECT)
+    if not run.counts.exchanges:
+        return [*lines, *_SILENT]
+    lines.append(_counts(run.counts))
+    if run.capture:
+        lines.append(f"capture: {run.capture}")
+        lines.append(f"look at it: {run.look}")
+    elif not run.keeps:
+        lines.append("nothing was kept on disk, as asked")
+    if run.counts.unanswered and run.rewrite == "off":
+        lines.append("calls went unanswered; with --rewrite all their ids become unique")
+    return lines
+
+
+def many(count: int, word: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
+def _counts(counts: Counted) -> str:
+    said = [
+        many(counts.calls, "call"),
+        many(counts.pairs, "pair"),
+        f"{counts.rewritten} rewritten",
+        f"{counts.unanswered} unanswered",
+    ]
+    said += [f"{value} {word}" for name, word in _RARE.items() if (value := getattr(counts, name))]
+    return f"{', '.join(said)} in {many(counts.exchanges, 'request')}"
+
+
+def _troubles(troubles: Mapping[str, int]) -> list[str]:
+    lines = [
+        f"warning: {text}" + (f" ({count} times)" if count > 1 else "")
+        for text, count in troubles.items()
+    ]
+    if len(lines) > MOST_TROUBLES:
+        left = len(lines) - MOST_TROUBLES
+        lines = [*lines[:MOST_TROUBLES], f"warning: and {left} more of other kinds"]
+    return lines

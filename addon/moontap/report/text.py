@@ -1,0 +1,38 @@
+"""Text from the wire, made safe and short for a terminal.
+
+Any value in, one line out. What would move a cursor or change a colour is shown as an escape.
+"""
+
+import json
+from typing import Any
+
+
+def plain(text: str) -> str:
+    """The text with everything that is not printable as an escape: a tool result may hold `ESC[2J`,
+    and printing it would let the model's tools write to the person's screen."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def short(value: Any, limit: int) -> str:
+    """A value of `arguments` or `result` in at most `limit` characters; "" for None."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else _flat(value)
+    cut = text[: limit + 1]  # a result may be megabytes
+    line = plain(cut)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _flat(value: Any) -> str:
+    """The text of content blocks where there is nothing else, else JSON."""
+    if isinstance(value, list):
+        texts = [block.get("text") for block in value if isinstance(block, dict)]
+        if texts and len(texts) == len(value) and all(isinstance(text, str) for text in texts):
+            return "\n".join(map(str, texts))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

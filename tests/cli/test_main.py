@@ -1,0 +1,88 @@
+"""Usage: help, version, and errors of one line. In this process: `main` is a function."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from moontap import cli
+
+
+def call(*arguments: str) -> int:
+    try:
+        return cli.main(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+@pytest.mark.parametrize("command", ["run", "proxy", "demo", "path", None])
+def test_every_help_has_an_example(command: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(*([command] if command else []), "--help") == 0
+    assert (
+        f"example:\n  {'mitmdump' if command == 'path' else 'moontap'} " in capsys.readouterr().out
+    )
+
+
+def test_the_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--version") == 0
+    words = capsys.readouterr().out.replace(",", "").split()
+    assert words[::2] == ["moontap", "mitmproxy", "Python"]
+    assert all(word[0].isdigit() for word in words[1::2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "moontap: say what to do: run, proxy, demo or path"),
+        (["replay"], 2, "invalid choice: 'replay'"),
+        (["run"], 2, "moontap run: no command given, as in: moontap run -- claude"),
+        (["run", "--"], 2, "no command given"),
+        (["run", "--port", "x", "--", "true"], 2, "'x' is not a port: 0 to 65535"),
+        (["run", "--port", "65536", "--", "true"], 2, "is not a port"),
+        (["run", "--rewrite", "some", "--", "true"], 2, "invalid choice: 'some'"),
+        (["run", "--upstream", "nosuch", "--", "true"], 2, "--upstream: a URL begins with"),
+        (["run", "--upstream-ca", "/no/such", "--", "true"], 2, "--upstream-ca: /no/such: No such"),
+        (["run", "--upstream-ca", __file__, "--", "true"], 2, "holds no PEM certificate"),
+        (["run", "--rules", "/no/such", "--", "true"], 2, "--rules: /no/such: cannot be read"),
+        (["run", "--", "no-such-command"], 127, "no-such-command: command not found"),
+        (["run", "no-such-command", "--", "x"], 127, "no-such-command: command not found"),
+        (["run", "--", __file__], 126, "not executable"),
+        (["proxy", "--upstream", "ftp://x"], 2, "moontap proxy: --upstream: a URL begins with"),
+        (["proxy", "extra"], 2, "unrecognized arguments: extra"),
+        (["demo", "--dir", ""], 2, "moontap demo: --dir: the demo shows a capture"),
+    ],
+)
+def test_an_error_is_one_line(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "--port", "PORT", "--", "true"], ["proxy", "--port", "PORT"]],
+)
+def test_a_port_in_use_is_one_line(
+    arguments: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "KIMI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert call(*[port if one == "PORT" else one for one in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        f"moontap {arguments[0]}: port {port} is in use; give another one, or --port 0 for any "
+        "free one\n"
+    )

@@ -1,0 +1,92 @@
+"""`moontap proxy` as a process: what it prints, and that what it prints works."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from moontap.commands import upstream
+from moontap.commands.proxy import to_paste
+from tests.cli.commands import KEY, REQUEST, Moontap, holds, pairs
+
+
+@pytest.mark.parametrize(
+    ("url", "anthropic", "openai"),
+    [
+        ("https://api.moonshot.ai", "http://127.0.0.1:9/anthropic", "http://127.0.0.1:9/v1"),
+        (
+            "https://api.kimi.com/coding",
+            "http://127.0.0.1:9/coding",
+            "http://127.0.0.1:9/coding/v1",
+        ),
+    ],
+)
+def test_what_is_to_be_pasted(url: str, anthropic: str, openai: str) -> None:
+    text = to_paste("http://127.0.0.1:9", upstream.parse(url))
+    assert f"export ANTHROPIC_BASE_URL={anthropic}\n" in text
+    assert f'anthropic.Anthropic(base_url="{anthropic}"' in text
+    assert f'openai.OpenAI(base_url="{openai}"' in text
+    assert f"export KIMI_BASE_URL={openai}\n" in text
+
+
+def until(process: subprocess.Popen[str], mark: str) -> str:
+    """What a process prints on stdout, to the line that begins with `mark`."""
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith(mark):
+            return "".join(lines)
+    raise AssertionError(f"no {mark!r} in {lines}: {process.communicate()[1]}")
+
+
+def test_an_agent_goes_through_it_and_it_ends_with_a_summary(
+    moontap_command: Moontap, standin_url: str
+) -> None:
+    process = moontap_command.start("proxy", "--port", "0", "--upstream", standin_url)
+    printed = until(process, "kimi")
+    base_urls = dict(re.findall(r"export (\w+_BASE_URL)=(\S+)", printed))
+    agent = subprocess.run(
+        [sys.executable, "-c", REQUEST],
+        env=moontap_command.environment | base_urls,
+        capture_output=True,
+        text=True,
+    )
+    assert agent.stdout == "200\n", agent.stderr
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert "200 POST /anthropic/v1/messages, 1 call, 1 rewritten\n" in err
+    assert "1 call, 0 pairs, 1 rewritten, 1 unanswered in 1 request" in err
+    (capture,) = moontap_command.captures()
+    assert [line["status"] for line in pairs(capture)] == ["unanswered"]
+    assert KEY not in printed + out + err
+    assert holds(capture, KEY) == []
+
+
+def test_the_page_is_on_loopback_and_asks_for_its_token(
+    moontap_command: Moontap, standin_url: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    process = moontap_command.start(
+        *("proxy", "--web", "--port", "0", "--web-port", str(port), "--upstream", standin_url),
+        env={"PATH": "/nowhere"},  # no browser shall open
+    )
+    url = until(process, "mitmweb: ").split()[-1]
+    assert url.startswith(f"http://127.0.0.1:{port}/?token=")
+    with httpx.Client(trust_env=False) as client:
+        assert client.get(url.partition("?")[0]).status_code == 403
+        assert client.get(url, follow_redirects=True).status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            client.get(f"http://127.0.0.2:{port}/")
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert "no request came through the tap" in err
