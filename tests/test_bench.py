@@ -1,0 +1,120 @@
+"""scripts/bench: its statistics, its payloads, and one tiny run of it against the real addon."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.bench_lib.payload import Conversation
+from scripts.bench_lib.stats import Measure, Ratio, paired
+
+ROOT = Path(__file__).parents[1]
+
+
+def bench(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "addon")])
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "bench_lib", *arguments],
+        env=os.environ | {"PYTHONPATH": paths, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "base", "expected"),
+    [
+        ([2.0], [1.0], Ratio(2, 2, 2)),
+        # The machine was four times slower in the second round: the ratio must not see it.
+        ([1.1, 4.4, 1.1], [1.0, 4.0, 1.0], Ratio(1.1, 1.1, 1.1)),
+        ([1.0, 3.0, 8.0, 2.0], [1.0, 1.0, 2.0, 1.0], Ratio(2.5, 1, 4)),
+    ],
+)
+def test_ratios_are_formed_per_round(
+    values: list[float], base: list[float], expected: Ratio
+) -> None:
+    found = paired(values, base)
+    assert (found.median, found.low, found.high) == pytest.approx(
+        (expected.median, expected.low, expected.high)
+    )
+
+
+@pytest.mark.parametrize(("values", "base"), [([], []), ([1.0], [0.0]), ([1.0, 2.0], [1.0])])
+def test_what_cannot_be_compared_is_an_error(values: list[float], base: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"samples above zero|longer|shorter"):
+        paired(values, base)
+
+
+@pytest.mark.parametrize(
+    ("target", "missed"), [(1.05, ["all"]), (1.2, []), (None, [])], ids=["above", "below", "none"]
+)
+def test_only_judged_columns_miss_a_target(target: float | None, missed: list[str]) -> None:
+    samples = {"bare": [1.0, 1.0], "again": [1.3, 1.3], "off": [1.0, 1.0], "all": [1.1, 1.1]}
+    assert Measure("s", "n", "ms", samples, target, ("off", "all")).missed == missed
+
+
+@pytest.mark.parametrize("size", [1_000, 80_000, 1_000_000])
+def test_a_conversation_has_its_size_and_grows_by_a_pair(size: int) -> None:
+    conversation = Conversation(size)
+    before = conversation.body()
+    conversation.answer("Bash_0")
+    after = json.loads(conversation.body())
+    assert size * 0.7 < len(before) < size * 1.3 + 4_000
+    assert after["messages"][:-2] == json.loads(before)["messages"]
+    calls = [m["content"][1]["id"] for m in after["messages"] if m["role"] == "assistant"]
+    results = [m["content"][0]["tool_use_id"] for m in after["messages"][1:] if m["role"] == "user"]
+    assert calls == results
+    assert len(set(calls)) == len(calls)
+
+
+def test_a_run_prints_a_table_and_writes_every_sample(tmp_path: Path) -> None:
+    file = tmp_path / "out" / "bench.json"
+    done = bench(tmp_path, "--quick", "--rounds", "2", "--only", "ttfb,wire", "--json", str(file))
+
+    assert done.returncode == 0, done.stderr
+    assert {"bare", "bare again", "off", "duplicates", "all", "≤ 1.05"} <= {
+        cell.strip() for cell in done.stdout.replace("┃", "│").split("│")
+    }
+    assert "targets met on" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["v"] == 1
+    assert report["options"] == {"quick": True, "only": ["ttfb", "wire"], "rounds": 2}
+    assert set(report["versions"]) == {"python", "mitmproxy", "moontap"}
+    assert str(ROOT) not in file.read_text()
+    assert {row["section"] for row in report["measures"]} == {"ttfb", "wire"}
+    for row in report["measures"]:
+        assert set(row) == {
+            *("section", "name", "unit", "samples", "target", "judged", "ratios", "missed")
+        }
+        assert {len(values) for values in row["samples"].values()} == {2}
+        assert all(value > 0 for values in row["samples"].values() for value in values)
+        assert set(row["ratios"]) == set(row["samples"])
+    assert list(tmp_path.glob("moontap-bench-*")) == []
+
+
+def test_a_lane_that_does_not_rewrite_is_no_measurement(tmp_path: Path) -> None:
+    idle = ROOT / "scripts" / "bench_lib" / "bare.py"
+    file = tmp_path / "bench.json"
+    done = bench(tmp_path, "--only", "ttfb", "--addon", str(idle), "--json", str(file))
+    assert done.returncode == 1
+    assert "'duplicates' does not treat call ids as it should" in done.stderr
+    assert not file.exists()
+    assert list(tmp_path.glob("moontap-bench-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--rounds", "0"], "above zero"),
+        (["--only", "ttfb,speed"], "no such section: speed"),
+        (["--addon", "missing.py"], "no addon at missing.py"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: list[str], reason: str) -> None:
+    done = bench(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert reason in done.stderr
