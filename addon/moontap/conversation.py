@@ -25,7 +25,7 @@ from moontap import canonical
 from moontap.pairing import Pairing, Place
 from moontap.wire.types import Call, Message, Result
 
-MAX_BRANCHES = 64
+MAX_BRANCHES = 256
 """Branches kept per session and agent; the one that was quiet the longest is closed first."""
 
 MAX_SESSIONS = 256

@@ -19,8 +19,12 @@ class Beginning[T]:
     note: T
 
 
+MOST = 64
+"""Beginnings kept at most: each is compared with each body, if only with its first bytes."""
+
+
 class Beginnings[T]:
-    """Notes on beginnings; of at most `limit` bytes in all, those used last."""
+    """Notes on beginnings; of at most `limit` bytes in all, and `MOST`, those used last."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -43,5 +47,5 @@ class Beginnings[T]:
             self.size -= len(instead_of.text)
         self._kept.append(new)
         self.size += len(new.text)
-        while self.size > self._limit:
+        while self.size > self._limit or len(self._kept) > MOST:
             self.size -= len(self._kept.pop(0).text)

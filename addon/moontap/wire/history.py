@@ -13,12 +13,13 @@ from moontap.wire.beginnings import Beginning, Beginnings
 from moontap.wire.protocol import Wire
 from moontap.wire.types import Message, Request
 
-SMALL = 64 * 1024
+SMALL = 4 * 1024
 """Bodies below this size are read whole."""
 
 _LIMIT = 48 * 1024 * 1024
 _UNSTABLE = 6  # messages at the end that clients still change: cache marks move, reminders go
-_REREAD = 128 * 1024  # bytes behind the known beginning before a longer one is kept
+_REREAD = 0.25  # part of a body behind its known beginning, up to this many bytes,
+_REREAD_MOST = 128 * 1024  # before a longer beginning is kept
 
 _HEAD = b'{"messages":[{"role":""}'
 
@@ -59,7 +60,7 @@ class HistoryReader:
         known = self._beginnings.find(body, wire.protocol)
         request = _resume(wire, known, body) if known else None
         if known and request:
-            if len(body) - len(known.text) > _REREAD:
+            if len(body) - len(known.text) > min(_REREAD * len(body), _REREAD_MOST):
                 self._keep(wire, body, request, known)
             return request
         request = wire.read_request(body)
