@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from moontap.conversation import MAX_BRANCHES, MAX_SESSIONS, Outcome, Tracked, Tracker
+from moontap.conversation import MAX_BRANCHES, MAX_SESSIONS, Tracker
+from moontap.lineage import Outcome, Tracked
 from moontap.wire.types import Call, Message, Result
 
 type Turn = tuple[list[Any], list[Any]]

@@ -14,14 +14,12 @@ reminders and clear old results, and K3's ids repeat, so neither alone would do.
   or a compaction, one of the earlier calls of the same lineage; else one the tap never saw come.
 """
 
-import hashlib
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum, auto
+from dataclasses import dataclass
 
-from moontap import canonical
+from moontap.lineage import Lineage, Outcome, State, Status, Tracked, digest_of, key_of, waits
 from moontap.pairing import Pairing, Place
 from moontap.wire.types import Call, Message, Result
 
@@ -31,61 +29,6 @@ MAX_BRANCHES = 256
 MAX_SESSIONS = 256
 """Sessions (with their agents) kept in all."""
 
-type Key = tuple[str | None, str, bytes]
-"""A call's id, tool and canonical arguments. With reused ids several calls share one."""
-
-
-class Status(StrEnum):
-    """What became of a call, as `pairs.jsonl` says it."""
-
-    OK = auto()
-    ERROR = auto()
-    UNANSWERED = auto()
-    ORPHAN = auto()
-
-
-class _State(StrEnum):
-    WAITING = auto()
-    REPORTED = auto()
-    SUPERSEDED = auto()  # of an attempt that the client did not use: never reported
-
-
-@dataclass(slots=True, eq=False)
-class Tracked[Origin]:
-    """A call and what is known of it.
-
-    origin: what the caller knows of the exchange that brought it, kept for the caller.
-    """
-
-    id: str | None
-    name: str
-    arguments: bytes
-    origin: Origin
-    duplicate: bool = False  # its id was used before in its conversation
-    state: _State = _State.WAITING
-    answer: bytes | None = None  # the digest of its result, once reported
-    _canonical: bytes | None = None
-
-    @property
-    def key(self) -> Key:
-        """What makes two calls look the same."""
-        if self._canonical is None:
-            self._canonical = canonical.of_text(self.arguments)
-        return self.id, self.name, self._canonical
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome[Origin]:
-    """A pair that became certain.
-
-    conversation: the name it goes by. call: None for an orphan. result: None where unanswered.
-    """
-
-    conversation: str
-    status: Status
-    call: Tracked[Origin] | None
-    result: Result | None
-
 
 @dataclass(slots=True)
 class _Attempt[Origin]:
@@ -93,46 +36,6 @@ class _Attempt[Origin]:
 
     at: int
     calls: list[Tracked[Origin]]
-
-
-@dataclass(slots=True)
-class _Lineage[Origin]:
-    """What branches of one conversation share: every call seen, in order, and the orphans."""
-
-    label: str
-    calls: list[Tracked[Origin]] = field(default_factory=list)
-    _places: dict[Key, list[int]] = field(default_factory=dict)
-    _indexed: int = 0
-    orphans: set[tuple[str | None, bytes]] = field(default_factory=set)
-
-    @property
-    def places(self) -> dict[Key, list[int]]:
-        """Where in `calls` each key stands. Made when asked for, which is seldom."""
-        for at in range(self._indexed, len(self.calls)):
-            self._places.setdefault(self.calls[at].key, []).append(at)
-        self._indexed = len(self.calls)
-        return self._places
-
-    def report(self, call: Tracked[Origin], result: Result | None) -> Outcome[Origin]:
-        """A call's fate is known: its result, or None where it will have none."""
-        call.state = _State.REPORTED
-        if result is None:
-            return Outcome(self.label, Status.UNANSWERED, call, None)
-        call.answer = _digest(result)
-        status = Status.ERROR if result.is_error else Status.OK
-        return Outcome(self.label, status, call, result)
-
-    def has(self, key: Key, answer: bytes) -> bool:
-        """Whether such a call was seen with that result, or waits for one."""
-        calls = (self.calls[at] for at in self.places.get(key, ()))
-        return any(call.answer in (None, answer) for call in calls)
-
-    def is_new_orphan(self, result: Result) -> bool:
-        """Whether this result without a call is seen for the first time."""
-        orphan = (result.id, _digest(result))
-        new = orphan not in self.orphans
-        self.orphans.add(orphan)
-        return new
 
 
 @dataclass(slots=True)
@@ -164,7 +67,7 @@ class _Print:
 class _Branch[Origin]:
     """One line of a conversation, as its longest request showed it."""
 
-    lineage: _Lineage[Origin]
+    lineage: Lineage[Origin]
     print: _Print
     rows: list[list[Tracked[Origin]]]  # the calls, by message
     pairing: Pairing  # at the end of the messages
@@ -253,12 +156,12 @@ class _Turn[Origin]:
 
     def place(self, label: str) -> tuple[_Branch[Origin], list[Outcome[Origin]]]:
         """The branch that the request belongs to, brought up to date, and what is now certain."""
-        lineage = self._lineage = self._lineage or _Lineage(label)
+        lineage = self._lineage = self._lineage or Lineage(label)
         self._renew_repeated()
         self._place_new(lineage)
         outcomes = [*self._answered(lineage), *self._dropped(lineage)]
-        waiting = [place for place in self._places() if _waits(self._call(place))]
-        attempts = [a for a in self._attempts if any(_waits(call) for call in a.calls)]
+        waiting = [place for place in self._places() if waits(self._call(place))]
+        attempts = [a for a in self._attempts if any(waits(call) for call in a.calls)]
         known = {id(call) for attempt in attempts for call in attempt.calls}
         for place in waiting:
             if id(call := self._call(place)) not in known:
@@ -289,13 +192,13 @@ class _Turn[Origin]:
         for position in range(start, len(self._rows)):
             yield from ((position, number) for number in range(len(self._rows[position])))
 
-    def _kin(self, branches: Sequence[_Branch[Origin]]) -> _Lineage[Origin] | None:
+    def _kin(self, branches: Sequence[_Branch[Origin]]) -> Lineage[Origin] | None:
         """The lineage of a request that shares no beginning: after a compaction it still holds
         calls, with their results, that were seen; at least half of what it holds."""
         seen = []
         for (position, number), (at, which) in self._pairing.answers.items():
             call = self._messages[position].calls[number]
-            seen.append((_key(call), _digest(self._messages[at].results[which])))
+            seen.append((key_of(call), digest_of(self._messages[at].results[which])))
         best, most = None, max(1, (len(seen) + 1) // 2)
         for lineage in {id(branch.lineage): branch.lineage for branch in branches}.values():
             count = sum(lineage.has(key, digest) for key, digest in seen)
@@ -317,7 +220,7 @@ class _Turn[Origin]:
                     row[number] = tracked
             self._rows[at] = row
 
-    def _place_new(self, lineage: _Lineage[Origin]) -> None:
+    def _place_new(self, lineage: Lineage[Origin]) -> None:
         """Find the tracked call for every call behind the shared beginning."""
         claimed: set[int] = set()
         found: dict[Place, Tracked[Origin]] = {}
@@ -347,7 +250,7 @@ class _Turn[Origin]:
 
     def _recall(
         self,
-        lineage: _Lineage[Origin],
+        lineage: Lineage[Origin],
         strangers: list[tuple[Place, Call]],
         found: dict[Place, Tracked[Origin]],
     ) -> list[tuple[Place, Call]]:
@@ -358,7 +261,7 @@ class _Turn[Origin]:
         unknown = []
         limit = len(lineage.calls)
         for place, call in reversed(strangers):
-            places = lineage.places.get(_key(call), [])
+            places = lineage.places.get(key_of(call), [])
             before = places[: bisect_left(places, limit)]
             free = (at for at in reversed(before) if id(lineage.calls[at]) not in used)
             at = next(free, None)
@@ -369,9 +272,9 @@ class _Turn[Origin]:
             limit = at
         return unknown[::-1]
 
-    def _answered(self, lineage: _Lineage[Origin]) -> Iterator[Outcome[Origin]]:
+    def _answered(self, lineage: Lineage[Origin]) -> Iterator[Outcome[Origin]]:
         """Pairs completed by this request, calls it went on without, results without a call."""
-        places = [place for place in self._places() if _waits(self._call(place))]
+        places = [place for place in self._places() if waits(self._call(place))]
         last_reply = self._last_reply() if places else -1
         for place in places:
             if answer := self._pairing.answers.get(place):
@@ -393,25 +296,25 @@ class _Turn[Origin]:
     def _lost_call(self, result: Result) -> Tracked[Origin] | None:
         """The delivered call that a result answers although the client dropped the call."""
         calls = (call for attempt in reversed(self._attempts) for call in attempt.calls)
-        return next((call for call in calls if call.id == result.id and _waits(call)), None)
+        return next((call for call in calls if call.id == result.id and waits(call)), None)
 
-    def _dropped(self, lineage: _Lineage[Origin]) -> Iterator[Outcome[Origin]]:
+    def _dropped(self, lineage: Lineage[Origin]) -> Iterator[Outcome[Origin]]:
         """Delivered calls that the conversation went on without."""
         passed = sorted({a.at for a in self._attempts if a.at < len(self._messages)})
         placed = {id(call) for row in self._rows[min(passed, default=0) :] for call in row}
         for at in passed:
             rivals = [attempt for attempt in self._attempts if attempt.at == at]
-            used = [a for a in rivals if any(id(c) in placed or not _waits(c) for c in a.calls)]
+            used = [a for a in rivals if any(id(c) in placed or not waits(c) for c in a.calls)]
             if not used and not self._rows[at]:
                 used = rivals[-1:]
             for attempt in rivals:
                 for call in attempt.calls:
-                    if not _waits(call) or id(call) in placed:
+                    if not waits(call) or id(call) in placed:
                         continue
                     if attempt in used:
                         yield lineage.report(call, None)
                     else:
-                        call.state = _State.SUPERSEDED
+                        call.state = State.SUPERSEDED
 
 
 def _claim[Origin](
@@ -425,12 +328,12 @@ def _claim[Origin](
         for tracked in attempt.calls
         if tracked.id == call.id
         and tracked.name == call.name
-        and _waits(tracked)
+        and waits(tracked)
         and id(tracked) not in claimed
     ]
     if not waiting:
         return None
-    key = _key(call)
+    key = key_of(call)
     exact = next((tracked for tracked in waiting if tracked.key == key), None)
     return exact or (None if exactly else waiting[0])
 
@@ -440,17 +343,5 @@ def _close[Origin](branch: _Branch[Origin]) -> Iterator[Outcome[Origin]]:
     last = {attempt.at: attempt for attempt in branch.attempts}
     for attempt in last.values():
         for call in attempt.calls:
-            if _waits(call):
+            if waits(call):
                 yield branch.lineage.report(call, None)
-
-
-def _waits[Origin](call: Tracked[Origin]) -> bool:
-    return call.state is _State.WAITING
-
-
-def _key(call: Call) -> Key:
-    return call.id, call.name, canonical.of_text(call.arguments)
-
-
-def _digest(result: Result) -> bytes:
-    return hashlib.blake2b(result.content, digest_size=16).digest()

@@ -14,9 +14,10 @@ from mitmproxy import http
 from moontap import canonical
 from moontap.capture import exchange as exchanges
 from moontap.capture.exchange import Exchange
-from moontap.conversation import Outcome, Tracked, Tracker
+from moontap.conversation import Tracker
 from moontap.identity import session_of, shelf
 from moontap.ids import IdMemory
+from moontap.lineage import Outcome, Tracked
 from moontap.wire import jsontext
 from moontap.wire.history import HistoryReader
 from moontap.wire.types import Protocol

@@ -17,7 +17,7 @@ from mitmproxy import http
 from moontap.capture import metadata
 from moontap.capture.folder import CaptureFolder
 from moontap.capture.pairlog import Line, PairLog
-from moontap.conversation import Status
+from moontap.lineage import Status
 from moontap.redact.flow import Redactor
 from moontap.rules import Rules
 

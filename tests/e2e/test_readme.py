@@ -1,0 +1,126 @@
+"""The README's commands, run as they are written.
+
+A block that is not known here fails: whoever adds a command says how it is tried. What a test adds
+is the environment (a HOME of its own, `claude` and `moontap` on PATH) and, where a block starts
+something that stays, its end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moontap.cli import build_parser
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+KNOWN = (
+    "scripts/demo",
+    "moontap run -- claude\n",
+    'mitmdump -s "$(moontap path)"',
+    "python -m moontap.standin",
+    "grep ",
+)
+
+
+def block(start: str) -> str:
+    (found,) = [text for text in BLOCKS if start in text]
+    return str(found)
+
+
+def commands(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line := line.partition("#")[0].strip():
+            yield line
+
+
+@pytest.fixture
+def shell(tmp_path: Path, claude_program: Path) -> dict[str, str]:
+    """The environment of a person who has just set it up."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "claude").symlink_to(claude_program)
+    (tmp_path / "home").mkdir()
+    return {
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(ROOT / "addon"),
+        "IS_SANDBOX": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
+def run(text: str, folder: Path, env: dict[str, str], seconds: float) -> tuple[int, str]:
+    """A block in a shell of its own; all that it started is ended with it."""
+    process = subprocess.Popen(
+        ["bash", "-euc", text],
+        cwd=folder,
+        env=env,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=20)
+    return process.returncode, output
+
+
+def test_every_block_is_known() -> None:
+    assert [sum(start in text for text in BLOCKS) for start in KNOWN] == [1] * len(KNOWN)
+    assert len(BLOCKS) == len(KNOWN)
+
+
+def test_the_two_commands_are_programs() -> None:
+    for command in commands(block("scripts/demo")):
+        assert os.access(ROOT / command, os.X_OK), command
+
+
+def test_run_takes_what_is_written() -> None:
+    written = [c for c in commands(block("moontap run -- claude\n")) if c.startswith("moontap")]
+    mentioned = re.findall(r"`(--upstream \S+)`", README)
+    assert written
+    assert len(mentioned) == 2
+    for arguments in mentioned:
+        options = build_parser().parse_args(["run", *arguments.split(), "--", "claude"])
+        assert options.upstream == arguments.split()[1]
+
+
+def test_the_addon_starts_as_written(tmp_path: Path, shell: dict[str, str]) -> None:
+    text = block('mitmdump -s "$(moontap path)"').strip() + " --listen-port 0"
+    _, output = run(f"timeout 8 {text}" if sys.platform == "linux" else text, tmp_path, shell, 30)
+    assert "reverse proxy to https://api.moonshot.cn listening" in output
+    assert "rror" not in output
+
+
+def test_claude_code_against_the_stand_in_then_the_capture(
+    tmp_path: Path, shell: dict[str, str]
+) -> None:
+    code, output = run(block("python -m moontap.standin"), tmp_path, shell, 90)
+    assert code == 0, output
+    assert "3 calls, 3 pairs, 3 rewritten, 0 unanswered in 4 requests" in output
+    for command in commands(block("grep ")):
+        code, lines = run(command, tmp_path, shell, 10)
+        # None lost; the id of each reply after the first came back.
+        assert (code, len(lines.splitlines())) == ((1, 0) if "unanswered" in command else (0, 2))
+    (captured,) = (tmp_path / "moontap-captures").iterdir()
+    (rebuild,) = re.findall(r"`(mitmdump -nr traffic\.flow [^`]*)`", README)
+    code, output = run(rebuild, captured, shell, 60)
+    assert code == 0, output
+    (rebuilt,) = (captured / "moontap-captures").iterdir()
+    assert (rebuilt / "pairs.jsonl").read_bytes() == (captured / "pairs.jsonl").read_bytes()
