@@ -183,7 +183,12 @@ def capture(captures: Path) -> Path:
 
 def saved_flows(captures: Path) -> list[http.HTTPFlow]:
     """The flows of the one run below a captures folder."""
-    with (capture(captures) / "traffic.flow").open("rb") as file:
+    return flows_of(capture(captures))
+
+
+def flows_of(folder: Path) -> list[http.HTTPFlow]:
+    """The flows of a run's folder."""
+    with (folder / "traffic.flow").open("rb") as file:
         return [flow for flow in io.FlowReader(file).stream() if isinstance(flow, http.HTTPFlow)]
 
 

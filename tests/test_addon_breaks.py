@@ -10,10 +10,11 @@ import httpx
 import pytest
 from mitmproxy import http
 
+from moontap.addon import Moontap
 from moontap.capture import metadata
 from moontap.standin import TLSFiles
 from tests.conftest import Start
-from tests.proxying import HOST, Tap, capture, pairs, saved_flows
+from tests.proxying import HOST, Tap, capture, flows_of, pairs, saved_flows
 from tests.samples import MESSAGES, messages_events, messages_request, messages_whole
 from tests.test_addon_streams import NEW_ID, blank
 from tests.upstreams import JSON, App, Reply, Scripted, asgi_upstream, raw_upstream
@@ -247,6 +248,43 @@ async def test_a_reload_of_the_script_leaves_open_streams_whole(
     assert again.content == STREAM  # this one came after the end
     (flow,) = saved_flows(p.captures)
     assert flow.metadata[metadata.INCOMPLETE] is True
+
+
+async def test_after_a_reload_the_new_instance_keeps_the_whole_stream(
+    start: Start, upstream_tls: TLSFiles
+) -> None:
+    reloaded = asyncio.Event()
+
+    async def gated() -> AsyncIterator[bytes]:
+        yield EVENTS[0]
+        await reloaded.wait()
+        yield b"".join(EVENTS[1:])
+
+    async with (
+        raw_upstream(Scripted(Reply(gated)), upstream_tls) as port,
+        start(ports={HOST: port}, mode=REVERSE, moontap_rewrite="all") as p,
+        httpx.AsyncClient(trust_env=False, timeout=20) as client,
+        client.stream("POST", p.url + MESSAGES, content=messages_request()) as reply,
+    ):
+        got = b""
+        async for piece in reply.aiter_raw():
+            got += piece
+            if not reloaded.is_set():
+                # As mitmproxy's script loader does it.
+                slot, new = p.master.addons.get("scriptloader"), Moontap()
+                p.master.addons.remove(p.addon)
+                slot.addons.remove(p.addon)
+                slot.addons.append(new)
+                p.master.addons.register(new)
+                new.configure({"moontap_dir", "moontap_rewrite"})
+                reloaded.set()
+    first, second = sorted(p.captures.iterdir())
+    assert [len(flows_of(folder)) for folder in (first, second)] == [1, 1]
+    (flow,) = flows_of(second)
+    assert flow.response
+    assert flow.response.raw_content == got
+    assert flow.metadata[metadata.UPSTREAM_BODY] == STREAM
+    assert metadata.INCOMPLETE not in flow.metadata
 
 
 async def test_parallel_exchanges_do_not_wait_for_each_other(

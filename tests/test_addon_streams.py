@@ -1,7 +1,6 @@
 """Replies through the tap, byte for byte: any framing, any encoding, at once."""
 
 import asyncio
-import gzip
 import re
 import sys
 import zlib
@@ -18,6 +17,7 @@ from moontap.capture import metadata
 from moontap.rewrite import MAX_HELD
 from moontap.standin import TLSFiles
 from tests.conftest import Start
+from tests.fixed import gzip_fixed
 from tests.proxying import HOST, Streamed, pairs, saved_flows
 from tests.samples import (
     CHAT,
@@ -251,7 +251,7 @@ async def test_a_delta_leaves_before_it_is_complete(start: Start, upstream_tls: 
 
 
 def gzipped(body: bytes) -> bytes:
-    return gzip.compress(body, mtime=0)
+    return gzip_fixed(body)
 
 
 def raw_deflated(body: bytes) -> bytes:

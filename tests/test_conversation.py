@@ -31,8 +31,10 @@ def message(written: Any) -> Message:
             return Message("assistant", tuple(call(c, n) for n, c in enumerate(calls)), (), text)
         case list() as calls:
             return Message("assistant", tuple(call(c, n) for n, c in enumerate(calls)), (), "")
-        case dict() as results:
-            return Message("user", (), tuple(result(k, v) for k, v in results.items()), "")
+        case dict() as written_results:
+            results = dict(written_results)
+            text = results.pop("text", "")  # said beside the results, as reminders are
+            return Message("user", (), tuple(result(k, v) for k, v in results.items()), text)
     raise AssertionError(written)
 
 
@@ -270,6 +272,78 @@ CASES: dict[str, tuple[list[Turn], list[list[str]], list[str]]] = {
         ],
         [[], ["ok pwd_0@r1=1"], ["ok pwd_0@r2=2"]],
         [],
+    ),
+    "the same reminder beside the results of two conversations": (
+        [
+            (["task A"], PWD),
+            (["task B"], PWD),
+            (["task A", PWD, {"pwd_0": "/a", "text": "todo"}], []),
+            (["task B", PWD, {"pwd_0": "/b", "text": "todo"}], []),
+        ],
+        [[], [], ["ok pwd_0@r1=/a"], ["ok pwd_0@r2=/b"]],
+        [],
+    ),
+    "two conversations whose client drops a pair": (
+        [
+            (["task A"], PWD),
+            (["task B"], PWD),
+            (["task A", ("says", "(no content)"), "(no content)"], PWD),
+            (["task B", ("says", "(no content)"), "(no content)"], PWD),
+        ],
+        [[], [], ["unanswered pwd_0@r1"], ["unanswered pwd_0@r2"]],
+        ["unanswered pwd_0@r3", "unanswered pwd_0@r4"],
+    ),
+    "compacted, with the same reminder as before": (
+        [
+            (["go"], PWD),
+            (["go", PWD, {"pwd_0": "1", "text": "todo"}], PWD),
+            (["summary", PWD, {"pwd_0": "2", "text": "todo"}], []),
+        ],
+        [[], ["ok pwd_0@r1=1"], ["ok pwd_0@r2=2"]],
+        [],
+    ),
+    "two agents with one prompt and no name": (
+        [
+            (["go"], [("pwd_0", {"n": 1})]),
+            (["go"], [("pwd_0", {"n": 2})]),
+            (["go", [("pwd_0", {"n": 2})], {"pwd_0": "two"}], []),
+            (["go", [("pwd_0", {"n": 1})], {"pwd_0": "one"}], []),
+        ],
+        [[], [], ["ok pwd_0@r2=two"], ["ok pwd_0@r1=one"]],
+        [],
+    ),
+    "rewound to the start twice": (
+        [
+            (["go"], [("pwd_0", {"n": 1})]),
+            (["go", [("pwd_0", {"n": 1})], {"pwd_0": "1"}], []),
+            (["go"], []),
+            (["go", ("says", "hi"), "next"], []),
+            (["go"], [("pwd_0", {"n": 5})]),
+            (["go", [("pwd_0", {"n": 5})], {"pwd_0": "5"}], []),
+        ],
+        [[], ["ok pwd_0@r1=1"], [], [], [], ["ok pwd_0@r5=5"]],
+        [],
+    ),
+    "rewound, the same calls again, a text changed": (
+        [
+            (["go"], PWD),
+            (grown("1"), PWD),
+            (grown("1", "2"), PWD),
+            ([*grown("1", "2"), PWD, {"pwd_0": "3", "text": "todo"}], PWD),
+            (grown("1"), PWD),
+            ([*grown("1"), ("says", "t", "pwd_0"), {"pwd_0": "5"}], PWD),
+            ([*grown("1"), ("says", "t", "pwd_0"), {"pwd_0": "5"}, PWD, {"pwd_0": "6"}], PWD),
+        ],
+        [
+            [],
+            ["ok pwd_0@r1=1"],
+            ["ok pwd_0@r2=2"],
+            ["ok pwd_0@r3=3"],
+            [],
+            ["ok pwd_0@r5=5"],
+            ["ok pwd_0@r6=6"],
+        ],
+        ["unanswered pwd_0@r4", "unanswered pwd_0@r7"],
     ),
 }
 

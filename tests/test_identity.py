@@ -32,3 +32,9 @@ def test_a_derived_session_depends_on_the_text_alone() -> None:
     assert names[1] == names[2]
     assert len(set(names)) == 4
     assert all(re.fullmatch(r"conversation-[0-9a-f]{12}", name) for name in names)
+
+
+def test_names_can_always_be_written_down() -> None:
+    headers = {"x-claude-code-session-id": "s\udcff", "x-claude-code-agent-id": "a\ud83d"}
+    assert identify(headers, None) == ("s?", "a?")
+    assert identify({}, "u\ud83d").session == "u?"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Callable, Iterable
 
@@ -11,6 +10,7 @@ from moontap.live import LookingRewriter, ReplyTap
 from moontap.rewrite import CallIds
 from moontap.wire.encoding import Decoder
 from moontap.wire.protocol import ANTHROPIC, OPENAI
+from tests.fixed import gzip_fixed
 from tests.wire.streams import CHAT, MESSAGES, block, cuts, few_cuts, named, start, starts
 
 
@@ -119,8 +119,8 @@ def test_a_byte_held_to_recognise_gzip_is_not_lost() -> None:
 @pytest.mark.parametrize(
     ("sent", "fault"),
     [
-        (gzip.compress(start())[:-8] + b"\xff" * 30, "a content encoding that does not decode"),
-        (gzip.compress(b'data: {"tool_use"}\n\n'), "an event that is not readable"),
+        (gzip_fixed(start())[:-8] + b"\xff" * 30, "a content encoding that does not decode"),
+        (gzip_fixed(b'data: {"tool_use"}\n\n'), "an event that is not readable"),
     ],
 )
 def test_a_fault_is_named(sent: bytes, fault: str) -> None:

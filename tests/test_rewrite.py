@@ -297,7 +297,7 @@ def test_the_first_id_of_a_call_decides() -> None:
     body = named(CHAT, "a new id on every fragment").body
     changed = rewritten(OPENAI, body, call_ids)
     (change,) = call_ids.changes
-    assert (change.upstream_id, call_ids.upstream) == ("x:0", ["x:0"])
+    assert (change.upstream_id, call_ids.used) == ("x:0", {"x:0", change.id})
     assert changed.count(change.id.encode()) == 3
     assert b"x:" not in changed
 

@@ -1,6 +1,7 @@
 """What mitmdump prints holds no secret, at any level of detail."""
 
 import io
+import logging
 
 import pytest
 from mitmproxy import http
@@ -8,7 +9,7 @@ from mitmproxy.addons.dumper import Dumper
 from mitmproxy.test import taddons, tflow
 
 from moontap.addon import Moontap
-from moontap.screen import MaskedOut
+from moontap.screen import MaskedOut, mask_log
 
 KEY = "sk-ABCDEFGHIJ0123456789abcdefghij"
 
@@ -38,3 +39,11 @@ def test_all_else_is_the_streams_own() -> None:
     assert out.getvalue() == "ABC"
     assert masked.isatty() is False
     assert masked.getvalue() == "ABC"
+
+
+def test_the_log_is_masked(caplog: pytest.LogCaptureFixture) -> None:
+    mask_log(lambda text: text.replace(KEY, "***"))
+    logging.getLogger("mitmproxy").warning("bad line: %r", KEY)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("bad line: '*")
+    assert KEY not in record.getMessage()

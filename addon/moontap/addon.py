@@ -26,7 +26,7 @@ from moontap.ids import IdMemory, Mode, Namer, Style, style_for
 from moontap.live import LookingRewriter, ReplyTap
 from moontap.rewrite import CallIds, heal
 from moontap.rules import Rules
-from moontap.screen import mask_dumper
+from moontap.screen import mask_dumper, mask_log
 from moontap.wire.encoding import Decoder, decode_prefix
 from moontap.wire.history import HistoryReader
 from moontap.wire.protocol import Wire, of_request
@@ -87,7 +87,11 @@ class Moontap:
             self.recorder = Recorder(folder, self._rules, self._describe)
 
     def running(self) -> None:
-        mask_dumper(ctx.master.addons, lambda text: self.recorder.mask(text))
+        mask_dumper(ctx.master.addons, self._mask)
+        mask_log(self._mask)
+
+    def _mask(self, text: str) -> str:
+        return self.recorder.mask(text)
 
     # scope
 
@@ -140,7 +144,7 @@ class Moontap:
         response.stream = exchange.tap
 
     async def response(self, flow: http.HTTPFlow) -> None:
-        exchange = self._open.pop(flow.id, None)
+        exchange = self._ended(flow)
         if exchange is None:
             return
         self._whole(exchange)
@@ -148,7 +152,7 @@ class Moontap:
         await self._record(flow)
 
     async def error(self, flow: http.HTTPFlow) -> None:
-        exchange = self._open.pop(flow.id, None)
+        exchange = self._ended(flow)
         if exchange is None:
             return
         self._finish(exchange, complete=False)
@@ -168,10 +172,22 @@ class Moontap:
 
     # the parts
 
+    def _ended(self, flow: http.HTTPFlow) -> _Open | None:
+        """The exchange that ends with this flow; None for one that is not tapped."""
+        exchange = self._open.pop(flow.id, None)
+        tap = flow.response.stream if flow.response else None
+        if exchange is None and isinstance(tap, ReplyTap) and not self._closed:
+            # Begun under an instance that a reload of the script has ended in the middle.
+            flow.metadata.pop(metadata.INCOMPLETE, None)
+            return _Open(flow, of_request(flow.request.method, flow.request.path), tap=tap)
+        return exchange
+
     def _prepare(self, exchange: _Open, wire: Wire) -> None:
         """Learn which ids are taken; heal a history that carries duplicates already."""
         flow = exchange.flow
         body = flow.request.get_content(strict=False) or b""
+        if flow.request.stream:
+            self._fault("streamed", flow, "its body is not kept (stream_large_bodies)")
         request = Request(None, False, None, ())
         try:
             request = self._history.read(wire, body)
@@ -243,7 +259,7 @@ class Moontap:
         """Put what flowed into the flow, and remember the ids it used."""
         flow, tap, ids = exchange.flow, exchange.tap, exchange.ids
         if ids and exchange.memory is not None:
-            self._memory.add(exchange.memory, ids.upstream)
+            self._memory.add(exchange.memory, ids.used)
         if not complete:
             flow.metadata[metadata.INCOMPLETE] = True
         if tap is None or flow.response is None:

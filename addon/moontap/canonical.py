@@ -6,8 +6,11 @@ be. Numbers keep Python's spelling: `1` and `1.0` differ here, as they do on the
 
 import hashlib
 import json
+import re
 
 from moontap.wire import jsontext
+
+_ODD_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")
 
 
 def encode(value: object) -> bytes:
@@ -17,9 +20,15 @@ def encode(value: object) -> bytes:
 
 
 def parse(text: bytes) -> object:
-    """The value of a JSON text; where it does not parse, the text itself, never repaired."""
+    """The value of a JSON text; where it does not parse, the text itself, never repaired.
+
+    Numbers that JSON cannot say again (`NaN`; `1e999`, which is infinite) count as not parsing.
+    """
     try:
-        return jsontext.loads(text)
+        value = jsontext.loads(text)
+        if _ODD_NUMBER.search(text):
+            json.dumps(value, allow_nan=False)
+        return value
     except ValueError:
         return text.decode("utf-8", "replace")
 

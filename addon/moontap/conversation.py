@@ -6,8 +6,9 @@ pairs that became certain come out, each once. Pure: no mitmproxy, no files, no 
 How a request is placed: a conversation's requests repeat its messages, so a request belongs to
 the branch with which it shares the longest beginning. Beginnings are compared by their tool
 skeleton (role, call ids and names, result ids), which clients do not change, and are believed only
-if at least half of the messages that carry text carry the same: clients move cache marks, add
-reminders and clear old results, and K3's ids repeat, so neither alone would do.
+if enough of what they say is the same: clients move cache marks, add reminders and clear old
+results, and K3's ids repeat, so neither alone would do. A branch that opens with the same text goes
+before one that does not: reminders and `(no content)` stand alike in many conversations.
 
 - Calls within the shared beginning are the ones seen there before.
 - A call behind it is one that a reply has delivered and that waits for its result; after a rewind
@@ -17,7 +18,9 @@ reminders and clear old results, and K3's ids repeat, so neither alone would do.
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
 
 from moontap.lineage import Lineage, Outcome, State, Status, Tracked, digest_of, key_of, waits
 from moontap.pairing import Pairing, Place
@@ -32,35 +35,72 @@ MAX_SESSIONS = 256
 
 @dataclass(slots=True)
 class _Attempt[Origin]:
-    """The calls that one reply delivered, and how many messages its request had."""
+    """The calls that one reply delivered, and how many messages its request had.
+
+    number: counts the attempts of a run, in the order they came.
+    """
 
     at: int
     calls: list[Tracked[Origin]]
+    number: int = field(default_factory=count().__next__)
+
+
+class _Likeness(NamedTuple):
+    """How much of a history another one shares; the greater, the nearer.
+
+    opening: their first texts are equal. length: messages that they begin with in common; 0 where
+    that is not believed. same: how many of those messages' texts and results are equal.
+    """
+
+    opening: bool
+    length: int
+    same: int
+
+
+_UNLIKE = _Likeness(False, 0, 0)
 
 
 @dataclass(slots=True)
 class _Print:
-    """A history in short, for comparing: a number a message for its skeleton, one for its text."""
+    """A history in short, for comparing: numbers for each message, see `wire.types.Message`."""
 
     skeleton: list[int]
-    texts: list[int]
+    said: list[int]
+    heard: list[int]
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "_Print":
         """The print of a history."""
         return cls(
-            [message.skeleton for message in messages], [message.said for message in messages]
+            [message.skeleton for message in messages],
+            [message.said for message in messages],
+            [message.heard for message in messages],
         )
 
-    def shared(self, other: "_Print") -> int:
-        """How many messages the two histories begin with in common; 0 where it is not believed."""
+    def likeness(self, other: "_Print") -> _Likeness:
+        """With the same opening half of the texts must agree; without, more than half of all."""
         length = min(len(self.skeleton), len(other.skeleton))
         if self.skeleton[:length] != other.skeleton[:length]:
             pairs = zip(self.skeleton, other.skeleton, strict=False)
             length = next(n for n, (mine, theirs) in enumerate(pairs) if mine != theirs)
-        texts = zip(self.texts[:length], other.texts[:length], strict=True)
-        spoken = [mine == theirs for mine, theirs in texts if mine or theirs]
-        return length if 2 * sum(spoken) >= len(spoken) else 0
+        if not length:
+            return _UNLIKE
+        said, said_of = _equal(self.said, other.said, length)
+        heard, heard_of = _equal(self.heard, other.heard, length)
+        first = next((n for n in range(length) if self.said[n]), 0)
+        opening = self.said[first] == other.said[first]
+        same = said + heard
+        believed = 2 * said >= said_of if opening else 2 * same > said_of + heard_of
+        return _Likeness(opening, length, same) if believed else _UNLIKE
+
+
+def _equal(mine: list[int], theirs: list[int], length: int) -> tuple[int, int]:
+    """How many of the first numbers are equal, of those that are not 0 on both sides."""
+    if mine[:length] == theirs[:length]:
+        count = length - mine[:length].count(0)
+        return count, count
+    pairs = [(a, b) for a, b in zip(mine[:length], theirs[:length], strict=True) if a or b]
+    return sum(a == b for a, b in pairs), len(pairs)
 
 
 @dataclass(slots=True)
@@ -137,15 +177,15 @@ class _Turn[Origin]:
         self._messages = messages
         self._stranger = stranger
         self._print = _Print.of(messages)
-        self._near: _Branch[Origin] | None = None
-        self._shared = 0
+        near, nearest = None, _UNLIKE
         for branch in branches:  # the latest in use stands last, and wins a tie
-            shared = self._print.shared(branch.print)
-            if shared and shared >= self._shared:
-                self._shared, self._near = shared, branch
-        near = self._near
+            likeness = self._print.likeness(branch.print)
+            if likeness.length and likeness >= nearest:
+                near, nearest = branch, likeness
+        self._near = near
+        self._shared = nearest.length
         self._extends = near is not None and len(messages) > self._shared == len(near.rows)
-        self._attempts = [a for a in near.attempts if a.at <= self._shared] if near else []
+        self._attempts = self._reached(branches)
         if near and self._extends:
             self._pairing = near.pairing.copy()
             self._pairing.add(messages[self._shared :])
@@ -154,6 +194,18 @@ class _Turn[Origin]:
         self._lineage = near.lineage if near else self._kin(branches)
         self._rows: list[list[Tracked[Origin]]] = near.rows[: self._shared] if near else []
 
+    def _reached(self, branches: Sequence[_Branch[Origin]]) -> list[_Attempt[Origin]]:
+        """The replies to what this request begins with, also those that another branch of the
+        lineage holds: after a second rewind the nearest branch need not be the one answered."""
+        if not self._near:
+            return []
+        found = {id(a): a for a in self._near.attempts if a.at <= self._shared}
+        for branch in branches:
+            if branch is not self._near and branch.lineage is self._near.lineage:
+                shared = self._print.likeness(branch.print).length
+                found.update((id(a), a) for a in branch.attempts if a.at <= shared)
+        return sorted(found.values(), key=lambda attempt: attempt.number)
+
     def place(self, label: str) -> tuple[_Branch[Origin], list[Outcome[Origin]]]:
         """The branch that the request belongs to, brought up to date, and what is now certain."""
         lineage = self._lineage = self._lineage or Lineage(label)
@@ -161,7 +213,8 @@ class _Turn[Origin]:
         self._place_new(lineage)
         outcomes = [*self._answered(lineage), *self._dropped(lineage)]
         waiting = [place for place in self._places() if waits(self._call(place))]
-        attempts = [a for a in self._attempts if any(waits(call) for call in a.calls)]
+        # Given-up calls are kept: a twin with the same prompt may yet answer them.
+        attempts = [a for a in self._attempts if any(not _is_reported(c) for c in a.calls)]
         known = {id(call) for attempt in attempts for call in attempt.calls}
         for place in waiting:
             if id(call := self._call(place)) not in known:
@@ -215,6 +268,8 @@ class _Turn[Origin]:
             row = list(self._rows[at])
             for number, call in enumerate(self._messages[at].calls):
                 tracked = _claim(call, attempts, claimed, exactly=True)
+                if tracked is None and row[number].key != key_of(call):
+                    tracked = _revive(call, attempts, claimed)
                 if tracked:
                     claimed.add(id(tracked))
                     row[number] = tracked
@@ -263,14 +318,22 @@ class _Turn[Origin]:
         for place, call in reversed(strangers):
             places = lineage.places.get(key_of(call), [])
             before = places[: bisect_left(places, limit)]
-            free = (at for at in reversed(before) if id(lineage.calls[at]) not in used)
-            at = next(free, None)
+            free = [at for at in reversed(before) if id(lineage.calls[at]) not in used]
+            # The one that had this result; with reused ids others look the same but for that.
+            answer = self._digest_at(place)
+            same = (at for at in free if answer and lineage.calls[at].answer == answer)
+            at = next(same, free[0] if free else None)
             if at is None:
                 unknown.append((place, call))
                 continue
             found[place] = lineage.calls[at]
             limit = at
         return unknown[::-1]
+
+    def _digest_at(self, place: Place) -> bytes | None:
+        """The digest of the result that a call of the history has in it."""
+        answer = self._pairing.answers.get(place)
+        return digest_of(self._messages[answer[0]].results[answer[1]]) if answer else None
 
     def _answered(self, lineage: Lineage[Origin]) -> Iterator[Outcome[Origin]]:
         """Pairs completed by this request, calls it went on without, results without a call."""
@@ -304,7 +367,7 @@ class _Turn[Origin]:
         placed = {id(call) for row in self._rows[min(passed, default=0) :] for call in row}
         for at in passed:
             rivals = [attempt for attempt in self._attempts if attempt.at == at]
-            used = [a for a in rivals if any(id(c) in placed or not waits(c) for c in a.calls)]
+            used = [a for a in rivals if any(id(c) in placed or _is_reported(c) for c in a.calls)]
             if not used and not self._rows[at]:
                 used = rivals[-1:]
             for attempt in rivals:
@@ -336,6 +399,25 @@ def _claim[Origin](
     key = key_of(call)
     exact = next((tracked for tracked in waiting if tracked.key == key), None)
     return exact or (None if exactly else waiting[0])
+
+
+def _revive[Origin](
+    call: Call, attempts: Sequence[_Attempt[Origin]], claimed: set[int]
+) -> Tracked[Origin] | None:
+    """A call that was given up for another reply's, and that the client did use after all: two
+    agents with one prompt and no name look like a retry until their calls differ."""
+    key = key_of(call)
+    for attempt in reversed(attempts):
+        for tracked in attempt.calls:
+            given_up = tracked.state is State.SUPERSEDED and id(tracked) not in claimed
+            if given_up and tracked.key == key:
+                tracked.state = State.WAITING
+                return tracked
+    return None
+
+
+def _is_reported[Origin](call: Tracked[Origin]) -> bool:
+    return call.state is State.REPORTED
 
 
 def _close[Origin](branch: _Branch[Origin]) -> Iterator[Outcome[Origin]]:

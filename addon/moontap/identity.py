@@ -23,7 +23,13 @@ class Identity(NamedTuple):
 
 def identify(headers: Mapping[str, str], hint: str | None) -> Identity:
     """headers: of the request, looked up in lower case. hint: `Request.session`."""
-    return Identity(headers.get(_SESSION) or hint, headers.get(_AGENT) or None)
+    return Identity(_text(headers.get(_SESSION)) or _text(hint), _text(headers.get(_AGENT)))
+
+
+def _text(name: str | None) -> str | None:
+    """A name as text that can be written down: header bytes that are not UTF-8 (which mitmproxy
+    hands on as surrogates) and lone surrogates of a body become `?`."""
+    return name.encode("utf-8", "replace").decode("utf-8") if name else None
 
 
 def derived(opening: str) -> str:

@@ -46,9 +46,9 @@ class CallIds:
         return [change for change in self._given.values() if change.id != change.upstream_id]
 
     @property
-    def upstream(self) -> list[str]:
-        """Every call's upstream id, in the order they came."""
-        return [change.upstream_id for change in self._given.values()]
+    def used(self) -> set[str]:
+        """Every id that the response has used: upstream's, and those given out instead."""
+        return {id_ for change in self._given.values() for id_ in (change.upstream_id, change.id)}
 
     def give(self, site: Site, message_id: str | None) -> str:
         """The id that the client sees at a site."""

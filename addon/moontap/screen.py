@@ -1,9 +1,11 @@
-"""What mitmdump prints, with secrets masked.
+"""What mitmproxy prints, with secrets masked.
 
 mitmdump's own printer shows the address of every flow, and with `flow_detail` headers and bodies
-too. Text in, the same text with keys as `*` out. It changes what is shown, nothing else.
+too; mitmproxy's log shows header lines that it could not read. Text in, the same text with keys as
+`*` out. It changes what is shown, nothing else.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -31,3 +33,23 @@ def mask_dumper(addons: AddonManager, mask: Callable[[str], str]) -> None:
     dumper = addons.get("dumper")
     if dumper is not None and not isinstance(dumper.outfp, MaskedOut):
         dumper.outfp = MaskedOut(dumper.outfp, mask)
+
+
+class _MaskedRecords(logging.Filter):
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        super().__init__()
+        self._mask = mask
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        shown = record.getMessage()
+        masked = self._mask(shown)
+        if masked != shown:
+            record.msg, record.args = masked, ()
+        return True
+
+
+def mask_log(mask: Callable[[str], str]) -> None:
+    """Mask what mitmproxy's log handlers show."""
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(each, _MaskedRecords) for each in handler.filters):
+            handler.addFilter(_MaskedRecords(mask))

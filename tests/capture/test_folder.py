@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import resource
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,3 +101,35 @@ def test_a_root_that_cannot_be_a_folder(
     assert folder.lost == 3
     assert len(caplog.records) == 1
     assert "moontap_dir" in caplog.text
+
+
+def test_a_folder_removed_while_the_run_goes_on(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    folder.write_flow(tflow.tflow())
+    assert folder.path
+    shutil.rmtree(folder.path)
+    later = tflow.tflow()
+    folder.write_flow(later)
+    assert folder.lost == 0
+    assert flows_in(folder.path) == [later.id]
+    assert (folder.path / "run.json").exists()
+
+
+def test_a_disk_full_before_the_first_record_makes_one_folder(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    with file_size_limit(0):
+        for _ in range(5):
+            folder.write_flow(tflow.tflow())
+    assert folder.lost == 5
+    folder.write_flow(tflow.tflow())
+    assert len(list(tmp_path.iterdir())) == 1
+    assert folder.path
+    assert json.loads((folder.path / "run.json").read_text())["v"] == 1
+
+
+def test_lines_are_utf_8_whatever_they_hold(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    folder.write_lines("pairs.jsonl", [{"a": "cut \ud83d"}, {"a": "é"}])
+    assert folder.path
+    lines = (folder.path / "pairs.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["a"] for line in lines] == ["cut \ud83d", "é"]

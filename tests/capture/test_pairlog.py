@@ -54,7 +54,7 @@ def answered(result: dict[str, Any] = RESULT, use: dict[str, Any] = USE) -> list
 def lines_of(*flows: http.HTTPFlow, limit: int = 65536) -> list[dict[str, Any]]:
     log = PairLog(limit)
     lines = [line for flow in flows for line in _lines(log, flow)]
-    return lines + log.close()
+    return [*lines, *log.close()]
 
 
 def _lines(log: PairLog, flow: http.HTTPFlow) -> list[dict[str, Any]]:
@@ -202,3 +202,13 @@ def test_an_unreadable_request_is_said() -> None:
     flow.request.content = b"{"
     with pytest.raises(ValueError, match="not a Messages request"):
         PairLog().exchange(flow)
+
+
+def test_a_result_that_no_value_holds_costs_no_other_line() -> None:
+    uses = [{**USE, "id": f"Bash_{n}"} for n in range(3)]
+    results = [{**RESULT, "tool_use_id": f"Bash_{n}", "content": f"r{n}"} for n in range(3)]
+    messages = [GO, {"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+    flow = exchange(messages, reply())
+    number = b"9" * 5000
+    flow.request.content = (flow.request.content or b"").replace(b'"r1"', number)
+    assert [line["result"] for line in lines_of(flow)] == ["r0", number.decode(), "r2"]

@@ -26,6 +26,7 @@ from moontap.standin import (
     Step,
     TLSFiles,
 )
+from tests.fixed import gzip_fixed
 from tests.standin.bodies import chat_request, messages_request
 
 TOOL: Any = {"name": "Bash", "input_schema": {"type": "object"}}
@@ -269,7 +270,7 @@ ROUTES = [
     ("POST", "/v1/messages", {}, 400, lambda j: "messages" in j["error"]["message"]),
     ("POST", "/v1/chat/completions", {"json": {}}, 400, lambda j: "type" not in j),
     ("POST", "/v1/messages",
-     {"content": gzip.compress(json.dumps(messages_request()).encode()),
+     {"content": gzip_fixed(json.dumps(messages_request()).encode()),
       "headers": {"content-encoding": "gzip"}}, 200, lambda j: j["stop_reason"] == "tool_use"),
     ("POST", "/v1/messages", {"content": b"x", "headers": {"content-encoding": "gzip"}}, 400,
      lambda j: "gzip" in j["error"]["message"]),

@@ -31,6 +31,7 @@ class CaptureFolder:
         self._root = root
         self._describe = describe
         self._files: dict[str, IO[bytes]] = {}
+        self._described = False
         self.path: Path | None = None
         self.lost = 0
 
@@ -61,14 +62,23 @@ class CaptureFolder:
             except BaseException:
                 self._take_back(name, start)
                 raise
-        except (OSError, ValueError, TypeError) as error:
+        except OSError as error:
             self._lose(name, error)
+        except (ValueError, TypeError) as error:
+            self.lost += 1
+            logger.error("moontap: a record of %s cannot be encoded, and is lost: %s", name, error)
 
     def _open(self, name: str) -> IO[bytes]:
-        if name in self._files:
-            return self._files[name]
+        if (file := self._files.get(name)) is not None:
+            if os.fstat(file.fileno()).st_nlink:
+                return file
+            # Somebody has removed the folder of the run that goes on: what follows gets another.
+            self.close()
+            self.path, self._described = None, False
         if self.path is None:
             self.path = self._make()
+        if not self._described:
+            self._write_description(self.path)
         descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         # Unbuffered: a record is with the system when `write` returns, whatever kills us then.
         file = self._files[name] = os.fdopen(descriptor, "ab", buffering=0)
@@ -86,12 +96,15 @@ class CaptureFolder:
             except FileExistsError:  # a second run of this process within the second
                 number += 1
                 path = self._root / f"{stamp}-{os.getpid()}-{number}"
-        text = json.dumps({"v": 1, **self._describe()}, indent=2, ensure_ascii=False)
-        descriptor = os.open(path / "run.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
         logger.info("moontap: capture in %s", path)
         return path
+
+    def _write_description(self, path: Path) -> None:
+        text = json.dumps({"v": 1, **self._describe()}, indent=2)
+        descriptor = os.open(path / "run.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        self._described = True
 
     def _take_back(self, name: str, start: int) -> None:
         """Cut a half-written record off: mitmproxy's reader hides all that follows one."""
@@ -124,4 +137,9 @@ def _write_all(file: IO[bytes], data: bytes) -> None:
 
 def _json_line(line: Mapping[str, Any]) -> bytes:
     text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass") + b"\n"
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        # A lone surrogate, as where a client cut a text within an emoji: an escape is valid JSON,
+        # its bytes would not be UTF-8.
+        return json.dumps(line, separators=(",", ":")).encode() + b"\n"

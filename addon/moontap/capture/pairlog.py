@@ -7,6 +7,7 @@ replaying `traffic.flow` gives the same lines.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from mitmproxy import http
@@ -18,7 +19,6 @@ from moontap.conversation import Tracker
 from moontap.identity import session_of, shelf
 from moontap.ids import IdMemory
 from moontap.lineage import Outcome, Tracked
-from moontap.wire import jsontext
 from moontap.wire.history import HistoryReader
 from moontap.wire.types import Protocol
 
@@ -89,12 +89,12 @@ class PairLog:
             session_of(identity, exchange.request),
         )
         rewritten = sum(call.call.id != call.upstream_id for call in exchange.calls)
-        lines = (self._line(outcome, stranger, flow) for outcome in outcomes)
+        lines = map(partial(self._line, here=stranger, flow=flow), outcomes)
         return Logged(session, len(exchange.calls), rewritten, lines)
 
-    def close(self) -> list[Line]:
+    def close(self) -> Iterator[Line]:
         """The run ends: the lines of the calls that still wait."""
-        return [self._line(outcome, None, None) for outcome in self._tracker.close()]
+        return map(partial(self._line, here=None, flow=None), self._tracker.close())
 
     def _delivered(self, exchange: Exchange) -> list[Tracked[Origin]]:
         """The calls of a reply, and whether each one's upstream id was used before."""
@@ -139,7 +139,7 @@ class PairLog:
         answered_at = flow.request.timestamp_start if flow and result and live else None
         latency = answered_at - origin.called_at if answered_at and origin.called_at else None
         arguments = canonical.parse(call.arguments) if call else None
-        value = jsontext.loads(result.content) if result and result.content else None
+        value = canonical.parse(result.content) if result and result.content else None
         shown, truncated = _cut(value, self._limit)
         line: Line = {
             "v": VERSION,

@@ -6,7 +6,7 @@ scalars that people filter by. It never raises.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ class Recorder:
         self._redactor = Redactor(rules)
         self._pairs = PairLog(rules.limits.result_bytes)
         self._said: set[str] = set()
-        self._unlogged: deque[Iterable[Line]] = deque()
+        self._unlogged: deque[Iterator[Line]] = deque()
 
     @property
     def path(self) -> Path | None:
@@ -81,11 +81,8 @@ class Recorder:
 
     def log(self) -> None:
         """Write the lines of the pairs that the exchanges kept so far have completed."""
-        try:
-            while self._unlogged:
-                self._write(self._unlogged.popleft())
-        except Exception:
-            self._failed()
+        while self._unlogged:
+            self._write(self._unlogged.popleft())
 
     def close(self) -> None:
         """The run ends: what still waits is unanswered."""
@@ -98,7 +95,7 @@ class Recorder:
         """Warn, once a run for each thing there is to warn about."""
         if about not in self._said:
             self._said.add(about)
-            logger.warning(message, *args, exc_info=exc_info)
+            logger.warning("%s", self.mask(message % args), exc_info=exc_info)
 
     def _read(self, saved: http.HTTPFlow, live: http.HTTPFlow) -> None:
         """Learn what pairs an exchange completes; fills in the scalars on both flows."""
@@ -125,17 +122,26 @@ class Recorder:
         live.metadata.update(scalars)
         self._unlogged.append(logged.lines)
 
-    def _write(self, made: Iterable[Line]) -> None:
-        lines = list(made)
-        for line in lines:
-            status = line["status"]
-            self.counts.pairs += status in (Status.OK, Status.ERROR)
-            self.counts.unanswered += status == Status.UNANSWERED
-            self.counts.orphans += status == Status.ORPHAN
+    def _write(self, made: Iterator[Line]) -> None:
+        """Take lines as they are made; one that cannot be made does not keep the others back."""
+        while True:
+            try:
+                line = next(made, None)
+                if line is None:
+                    return
+                self._take(line)
+            except Exception:  # whatever it is, the traffic goes on
+                self._failed()
+
+    def _take(self, line: Line) -> None:
+        status = line["status"]
+        self.counts.pairs += status in (Status.OK, Status.ERROR)
+        self.counts.unanswered += status == Status.UNANSWERED
+        self.counts.orphans += status == Status.ORPHAN
         if self.lines is not None:
-            self.lines += lines
+            self.lines.append(line)
         if self._folder:
-            self._folder.write_lines("pairs.jsonl", lines)
+            self._folder.write_lines("pairs.jsonl", [line])
             self.counts.lost = self._folder.lost
 
     def _failed(self) -> None:

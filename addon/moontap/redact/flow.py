@@ -27,6 +27,8 @@ SECRET_HEADERS = frozenset(
     (
         "authorization",
         "x-api-key",
+        "api-key",  # Azure
+        "x-goog-api-key",
         "cookie",
         "set-cookie",
         "proxy-authorization",

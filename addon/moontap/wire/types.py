@@ -47,8 +47,9 @@ class Message:
     """One message of the history. text: what it says outside calls, results and thinking.
 
     skeleton: a number for its role, its calls' ids and names and its results' ids, which is what
-    clients leave as it is from request to request. said: a number for its text, 0 for none. Both
-    mean something within one process only, and are worked out once: histories are compared often.
+    clients leave as it is from request to request. said, heard: a number for its text and for the
+    content of its results, 0 for none. They mean something within one process only, and are worked
+    out once: histories are compared often.
     """
 
     role: str
@@ -57,12 +58,14 @@ class Message:
     text: str
     skeleton: int = field(init=False, repr=False, compare=False)
     said: int = field(init=False, repr=False, compare=False)
+    heard: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         calls = tuple((call.id, call.name) for call in self.calls)
         results = tuple(result.id for result in self.results)
         self.skeleton = hash((self.role, calls, results))
         self.said = hash(self.text) if self.text else 0
+        self.heard = hash(tuple(result.content for result in self.results)) if self.results else 0
 
 
 class Request(msgspec.Struct, frozen=True):
