@@ -177,7 +177,7 @@ def tls_files(folder: Path) -> TLSFiles:
 
 def capture(captures: Path) -> Path:
     """The one run folder below a captures folder."""
-    (folder,) = captures.iterdir()
+    (folder,) = captures.glob("*Z-*")
     return folder
 
 

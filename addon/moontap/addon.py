@@ -87,6 +87,8 @@ class Moontap:
             self.recorder = Recorder(folder, self._rules, self._describe)
 
     def running(self) -> None:
+        kept = ctx.options.moontap_dir or "nowhere"
+        logger.info("moontap: rewriting %s, captures go to %s", self._mode, kept)
         mask_dumper(ctx.master.addons, self._mask)
         mask_log(self._mask)
 
@@ -167,8 +169,15 @@ class Moontap:
             self.recorder.keep(exchange.flow)
         self._open.clear()
         self.recorder.close()
-        if self.recorder.counts.lost:
-            logger.error("moontap: %d records could NOT be written", self.recorder.counts.lost)
+        counts = self.recorder.counts
+        if counts.exchanges:
+            logger.info(
+                "moontap: %d calls, %d pairs, %d rewritten, %d unanswered in %d requests",
+                *(counts.calls, counts.pairs, counts.rewritten, counts.unanswered),
+                counts.exchanges,
+            )
+        if counts.lost:
+            logger.error("moontap: %d records could NOT be written", counts.lost)
 
     # the parts
 

@@ -68,10 +68,10 @@ def rules(path: str | None) -> Rules:
 def hosts(names: Sequence[str]) -> frozenset[str]:
     """The tapped hosts, in lower case. Raises OptionsError."""
     for name in names:
-        if not name or any(mark in name for mark in "/:* "):
+        if not name or any(mark in name for mark in "/:*, "):
             raise exceptions.OptionsError(
                 f"moontap_hosts: {name!r} is not a host name; give names such as "
-                "api.moonshot.cn, without scheme, port or path"
+                "api.moonshot.cn, without scheme, port or path, one for each --set moontap_hosts"
             )
     return frozenset(name.lower() for name in names)
 

@@ -65,6 +65,15 @@ def test_only_the_owner_may_read(tmp_path: Path) -> None:
     assert flows_in(folder.path) == [flow.id]
 
 
+def test_git_and_searches_leave_captures_alone(tmp_path: Path) -> None:
+    root = tmp_path / "captures"
+    folder_in(root).write_lines("pairs.jsonl", [{}])
+    assert (root / ".gitignore").read_text() == "*\n"
+    (tmp_path / "mine").mkdir()
+    folder_in(tmp_path / "mine").write_lines("pairs.jsonl", [{}])
+    assert not (tmp_path / "mine" / ".gitignore").exists()  # a folder of the person's own
+
+
 def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
     folders = [folder_in(tmp_path) for _ in range(3)]
     for folder in folders:

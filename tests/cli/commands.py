@@ -119,7 +119,7 @@ class Moontap:
 
     def captures(self) -> list[Path]:
         """The capture folders, oldest first."""
-        return sorted((self.folder / "moontap-captures").iterdir())
+        return sorted((self.folder / "moontap-captures").glob("*Z-*"))
 
 
 def python(code: str) -> list[str]:

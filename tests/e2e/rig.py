@@ -265,7 +265,7 @@ def replay(folder: Path, conf: Path, flows: Path, name: str = "replay") -> Path:
 
 def run_folder(captures: Path) -> Path:
     """The folder of the one run."""
-    (folder,) = captures.iterdir()
+    (folder,) = captures.glob("*Z-*")
     return folder
 
 

@@ -107,7 +107,9 @@ def test_the_pair_log_holds_every_call_once_with_its_result(run: Run) -> None:
 
 def test_the_summary_says_what_happened_and_where_it_is(run: Run) -> None:
     (counts,) = re.findall(r"^moontap: (\d+ calls.*)$", run.output, re.MULTILINE)
-    assert counts == "3 calls, 3 pairs, 3 rewritten, 0 unanswered in 4 requests"
+    assert counts == (
+        "3 calls, 3 pairs, 2 with an id used before, 3 rewritten, 0 unanswered in 4 requests"
+    )
     assert rig.run_folder(run.captures).name in run.output
 
 

@@ -85,7 +85,10 @@ class CaptureFolder:
         return file
 
     def _make(self) -> Path:
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._root.exists():
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Made in an agent's working folder: not for its next `git add`, nor for its searches.
+            (self._root / ".gitignore").write_text("*\n")
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         path = self._root / f"{stamp}-{os.getpid()}"
         number = 1

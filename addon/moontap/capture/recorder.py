@@ -26,10 +26,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Counts:
-    """What a run came to. lost: flows and lines that could not be written."""
+    """What a run came to. duplicates: calls with an id that their conversation had before.
+
+    lost: flows and lines that could not be written.
+    """
 
     exchanges: int = 0
     calls: int = 0
+    duplicates: int = 0
     rewritten: int = 0
     pairs: int = 0
     unanswered: int = 0
@@ -135,6 +139,7 @@ class Recorder:
 
     def _take(self, line: Line) -> None:
         status = line["status"]
+        self.counts.duplicates += bool(line["duplicate"])
         self.counts.pairs += status in (Status.OK, Status.ERROR)
         self.counts.unanswered += status == Status.UNANSWERED
         self.counts.orphans += status == Status.ORPHAN
