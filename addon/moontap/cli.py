@@ -55,7 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["run"] and "--" in given:
         at = given.index("--")
         own, dashes, rest = given[:at], True, given[at + 1 :]
-    options = parser.parse_args(own)
+    options, unknown = parser.parse_known_args(own)
+    if unknown:  # argparse would say it in the name of the whole program
+        command = getattr(options, "execute", None)
+        asked = Parser(prog=f"{parser.prog} {command.__name__}") if command else parser
+        asked.error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(options, "execute"):
         parser.error("say what to do: run, proxy, demo or path")
     if dashes:

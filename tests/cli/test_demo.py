@@ -25,6 +25,8 @@ def test_it_shows_the_same_task_without_and_with(moontap_command: Moontap) -> No
     assert "LOST: id seen before" in without
     assert "DONE: 5 calls, 5 pairs, 0 lost, 5 rewritten" in with_
     assert "LOST" not in with_
+    text, _, _ = done.stdout.partition("The pairs of round 2")
+    assert max(map(len, text.splitlines())) < 80
     off, on = moontap_command.captures()
     logged = pairs(on)
     assert [line["status"] for line in pairs(off)].count("unanswered") == 11

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moontap import cli
+from moontap.ids import opaque
 
 
 def call(*arguments: str) -> int:
@@ -17,12 +18,29 @@ def call(*arguments: str) -> int:
         return int(ended.code or 0)
 
 
+@pytest.fixture(autouse=True)
+def _no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "KIMI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.mark.parametrize("command", ["run", "proxy", "demo", "path", None])
 def test_every_help_has_an_example(command: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(*([command] if command else []), "--help") == 0
     assert (
         f"example:\n  {'mitmdump' if command == 'path' else 'moontap'} " in capsys.readouterr().out
     )
+
+
+def test_the_help_of_run_says_what_becomes_of_signals_and_ids(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call("run", "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Ctrl-C is the command's; TERM from outside ends both." in said
+    for style, example in (("opaque", "Bash_0_tq4k2xw7m3a"), ("native", "functions.Bash:7")):
+        assert f"{style} ({example})" in said
+    assert len(opaque("Bash_0", "place")) == len("Bash_0_tq4k2xw7m3a")
 
 
 def test_the_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +68,15 @@ def test_the_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> N
         (["run", "no-such-command", "--", "x"], 127, "no-such-command: command not found"),
         (["run", "--", __file__], 126, "not executable"),
         (["proxy", "--upstream", "ftp://x"], 2, "moontap proxy: --upstream: a URL begins with"),
+        (
+            ["run", "--bogus", "--", "true"],
+            2,
+            "moontap run: unrecognized arguments: --bogus; see moontap run --help",
+        ),
+        (["--bogus"], 2, "moontap: unrecognized arguments: --bogus; see moontap --help"),
+        (["run", "--dir", "/proc/no/such", "--", "true"], 2, "--dir: /proc/no/such cannot be made"),
+        (["run", "--dir", f"{__file__}/x", "--", "true"], 2, "cannot be made: Not a directory"),
+        (["proxy", "--dir", "/proc/no"], 2, "moontap proxy: --dir: /proc/no cannot be made"),
         (["proxy", "extra"], 2, "unrecognized arguments: extra"),
         (["demo", "--dir", ""], 2, "moontap demo: --dir: the demo shows a capture"),
     ],
@@ -75,8 +102,6 @@ def test_a_port_in_use_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "KIMI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert call(*[port if one == "PORT" else one for one in arguments]) == 2
@@ -86,3 +111,32 @@ def test_a_port_in_use_is_one_line(
         f"moontap {arguments[0]}: port {port} is in use; give another one, or --port 0 for any "
         "free one\n"
     )
+
+
+@pytest.mark.parametrize("command", [["run", "--", "true"], ["proxy"]])
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"ANTHROPIC_BASE_URL": "https://a.example/x", "OPENAI_BASE_URL": "https://b.example"},
+            "ANTHROPIC_BASE_URL names https://a.example, OPENAI_BASE_URL names https://b.example",
+        ),
+        ({"KIMI_BASE_URL": "gateway"}, "KIMI_BASE_URL: a URL begins with https://"),
+        ({"OPENAI_BASE_URL": "http://localhost:8080/v1"}, "would be this tap itself"),
+    ],
+)
+def test_an_unclear_upstream_is_one_line(
+    command: list[str],
+    environment: dict[str, str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert call(command[0], "--port", "8080", *command[1:]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"moontap {command[0]}: ")
+    assert said in err
+    assert "--upstream URL" in err

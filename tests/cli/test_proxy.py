@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import httpx
 import pytest
@@ -66,6 +68,7 @@ def test_an_agent_goes_through_it_and_it_ends_with_a_summary(
     assert "1 call, 0 pairs, 1 rewritten, 1 unanswered in 1 request" in err
     (capture,) = moontap_command.captures()
     assert [line["status"] for line in pairs(capture)] == ["unanswered"]
+    assert "moontap: \n" not in err
     assert KEY not in printed + out + err
     assert holds(capture, KEY) == []
 
@@ -90,3 +93,31 @@ def test_the_page_is_on_loopback_and_asks_for_its_token(
     _, err = process.communicate(timeout=20)
     assert process.returncode == 0, err
     assert "no request came through the tap" in err
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_it_goes_on_where_nobody_reads_any_more(
+    stream: str, moontap_command: Moontap, standin_url: str
+) -> None:
+    """`moontap proxy | head -3`: the reader is gone before the first line, and the tap serves."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone: dict[str, Any] = {stream: writer}
+    process = moontap_command.start(
+        *("proxy", "--port", str(port), "--upstream", standin_url), **gone
+    )
+    os.close(writer)
+    url = f"http://127.0.0.1:{port}/anthropic/v1/messages"
+    body = {"model": "kimi-k3", "messages": [{"role": "user", "content": "go"}], "max_tokens": 9}
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=5), trust_env=False) as client:
+            assert client.post(url, json=body).status_code == 200
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "Traceback" not in f"{out}{err}"
+    assert "BrokenPipe" not in f"{out}{err}"

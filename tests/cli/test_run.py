@@ -38,7 +38,10 @@ def test_an_agent_with_a_real_sdk(
     done = moontap_command.run("run", "--upstream", standin_url, *python(agent))
     assert (done.returncode, done.stdout) == (code, "3 3 All done.\n"), done.stderr
     (capture,) = moontap_command.captures()
-    assert "3 calls, 3 pairs, 3 rewritten, 0 unanswered in 4 requests" in done.stderr
+    assert (
+        "3 calls, 3 pairs, 2 with an id used before, 3 rewritten, 0 unanswered in 4 requests"
+        in done.stderr
+    )
     assert f"capture: moontap-captures/{capture.name}" in done.stderr
     logged = pairs(capture)
     assert [line["upstream_id"] for line in logged] == [id_] * 3
@@ -76,6 +79,35 @@ def test_the_environment_and_stdin_of_the_command(moontap_command: Moontap) -> N
     assert "no request came through the tap" in done.stderr
     assert "settings.json" in done.stderr
     assert not (moontap_command.folder / "moontap-captures").exists()
+
+
+def test_a_gateway_that_the_person_chose_is_kept(
+    moontap_command: Moontap, standin_url: str
+) -> None:
+    """The key goes where it went before, and nowhere else."""
+    env = {"ANTHROPIC_BASE_URL": f"{standin_url}/anthropic"}
+    done = moontap_command.run("run", *python(REQUEST), env=env)
+    assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+    assert f"upstream {standin_url}, as ANTHROPIC_BASE_URL says\n" in done.stderr
+
+
+def test_claude_with_an_address_of_its_own_is_told(moontap_command: Moontap) -> None:
+    settings = moontap_command.folder / "home/.claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"env": {"ANTHROPIC_BASE_URL": "https://gate.example/kimi"}}')
+    claude = moontap_command.folder / "claude"
+    claude.write_text("#!/bin/sh\nexit 1\n")
+    claude.chmod(0o755)
+    done = moontap_command.run("run", "--", "./claude")
+    assert done.returncode == 1
+    remedy = "moontap run --port 8799 --upstream https://gate.example -- claude --settings "
+    note, tap, silent = done.stderr.splitlines()
+    assert note.startswith("moontap: ~/.claude/settings.json sets ANTHROPIC_BASE_URL")
+    assert remedy in note
+    assert tap.startswith("moontap: tap on ")
+    assert silent.startswith(
+        "moontap: no request came through the tap (the command ended with code 1 after "
+    )
 
 
 def test_an_upstream_that_is_down(moontap_command: Moontap) -> None:

@@ -94,22 +94,15 @@ def test_an_error_repeats_no_secret(url: str) -> None:
         ),
         (
             None,
-            {"ANTHROPIC_BASE_URL": f"{AI}/anthropic", "OPENAI_BASE_URL": f"{CN}/v1"},
-            AI,
-            [f"upstream {AI}", f"OPENAI_BASE_URL named {CN}, but one tap has one upstream: {AI}"],
-        ),
-        (
-            None,
             {"ANTHROPIC_BASE_URL": "http://localhost:3456/x"},
-            CN,
-            ["to have that behind the tap: --upstream http://localhost:3456"],
+            "http://localhost:3456",
+            ["upstream http://localhost:3456, as ANTHROPIC_BASE_URL says"],
         ),
-        (None, {"OPENAI_BASE_URL": "https://u:s3cret@h"}, CN, ["OPENAI_BASE_URL is not a URL the"]),
         (
             None,
             {"OPENAI_BASE_URL": f"{CN}.evil.example/v1"},
-            CN,
-            ["named https://api.moonshot.cn."],
+            f"{CN}.evil.example",
+            [f"upstream {CN}.evil.example, as OPENAI_BASE_URL says"],
         ),
     ],
 )
@@ -120,7 +113,58 @@ def test_the_upstream_that_is_chosen(
     assert choice.upstream.origin == origin
     assert len(choice.notes) == len(notes)
     assert all(said in note for said, note in zip(notes, choice.notes, strict=True))
-    assert "s3cret" not in " ".join(choice.notes)
+
+
+GATE = "https://my.gateway.example"
+
+
+@pytest.mark.parametrize(
+    ("environment", "anthropic", "openai"),
+    [
+        ({"ANTHROPIC_BASE_URL": f"{GATE}/kimi/anthropic"}, "/kimi/anthropic", "/kimi/v1"),
+        ({"ANTHROPIC_BASE_URL": GATE}, "", "/v1"),
+        ({"OPENAI_BASE_URL": f"{GATE}/openai/api/"}, "/openai/api", "/openai/api"),
+        (
+            {"ANTHROPIC_BASE_URL": f"{GATE}/claude", "OPENAI_BASE_URL": f"{GATE}/gpt/v1"},
+            "/claude",
+            "/gpt/v1",
+        ),
+        (
+            {"ANTHROPIC_BASE_URL": f"{GATE}/claude", "KIMI_BASE_URL": f"{GATE}/kimi/v1"},
+            "/claude",
+            "/kimi/v1",
+        ),
+    ],
+)
+def test_a_gateway_keeps_its_paths(
+    environment: dict[str, str], anthropic: str, openai: str
+) -> None:
+    assert upstream.choose(None, environment).upstream == Upstream(GATE, anthropic, openai)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"ANTHROPIC_BASE_URL": f"{AI}/anthropic", "OPENAI_BASE_URL": f"{CN}/v1"},
+            f"ANTHROPIC_BASE_URL names {AI}, OPENAI_BASE_URL names {CN}, but one tap has one "
+            "upstream: say which, with --upstream URL",
+        ),
+        (
+            {"ANTHROPIC_BASE_URL": f"{AI}/anthropic", "OPENAI_BASE_URL": f"{GATE}/v1"},
+            f"ANTHROPIC_BASE_URL names {AI}, OPENAI_BASE_URL names {GATE}, but",
+        ),
+        ({"OPENAI_BASE_URL": "https://u:s3cret@h"}, "OPENAI_BASE_URL: no user name and password"),
+        ({"KIMI_BASE_URL": "https://h/?key=s3cret"}, "or give --upstream URL"),
+    ],
+)
+def test_no_key_goes_where_nobody_sent_it(environment: dict[str, str], said: str) -> None:
+    """The default is for those who named no server, not for those whose server is unclear."""
+    with pytest.raises(UpstreamError) as caught:
+        upstream.choose(None, environment)
+    assert said in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert upstream.choose(CN, environment).upstream.origin == CN
 
 
 @pytest.mark.parametrize(

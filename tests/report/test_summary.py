@@ -15,6 +15,7 @@ def run(counts: Counts, **more: Any) -> list[str]:
     return summary(Ended(counts=counts, **given))
 
 
+REMEDY = "moontap run --port 8799 -- claude"
 FINE = Counts(exchanges=4, calls=3, rewritten=3, pairs=3)
 
 
@@ -29,6 +30,7 @@ def test_a_run_without_trouble() -> None:
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
+        (Counts(exchanges=1, duplicates=2), "0 pairs, 2 with an id used before, 0 rewritten, 0 un"),
         (Counts(exchanges=1, orphans=2), "0 unanswered, 2 without their call in 1 request"),
         (Counts(exchanges=1, healed=2), "2 healed"),
         (Counts(exchanges=1, incomplete=2), "2 broken off"),
@@ -37,6 +39,36 @@ def test_a_run_without_trouble() -> None:
 )
 def test_what_is_rare_is_named_when_it_happens(counts: Counts, said: str) -> None:
     assert said in run(counts)[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds", "asked"),
+    [
+        (0, 0.1, True),
+        (0, 9.0, True),
+        (1, 0.1, False),
+        (1, 2.0, True),
+        (130, 2.0, True),  # Ctrl-C, after a look round
+        (143, 2.0, True),
+        (127, 2.0, False),
+        (139, 9.0, False),  # SIGSEGV
+        (134, 9.0, False),  # SIGABRT
+    ],
+)
+def test_where_nothing_came_causes_are_named_if_the_command_could_have_asked(
+    code: int, seconds: float, asked: bool
+) -> None:
+    first, *causes = run(Counts(), capture=None, code=code, seconds=seconds, remedy=REMEDY)
+    assert first == (
+        f"no request came through the tap (the command ended with code {code} after {seconds} s)"
+    )
+    words = ("no key? ANTHROPIC_AUTH_TOKEN=… ANTHROPIC_MODEL=kimi-k3", "settings.json", REMEDY)
+    assert len(causes) == (len(words) + 1 if asked else 0)
+    assert all(word in cause for word, cause in zip((*words, "base_url="), causes, strict=False))
+
+
+def test_where_nothing_came_and_there_was_no_command() -> None:
+    assert run(Counts(), capture=None) == ["no request came through the tap"]
 
 
 def test_troubles_come_first_and_are_bounded() -> None:

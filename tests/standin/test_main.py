@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -115,3 +116,13 @@ def test_help_has_an_example() -> None:
     assert done.returncode == 0
     for word in ("example:", "--script steps.yaml", "at_request", "null_id_continuation"):
         assert word in done.stdout
+
+
+def test_a_port_in_use_is_one_line_with_the_remedy() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*COMMAND, "--port", port], capture_output=True, text=True, env=ENVIRONMENT
+        )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"standin: port {port} is in use; --port 0 takes a free one\n"

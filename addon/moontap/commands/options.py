@@ -1,14 +1,16 @@
 """The options that `run` and `proxy` share, and the help form of every command.
 
-Parsed options in, tap settings out. It reads the rules file only to say early what is wrong.
+Parsed options in, tap settings out. It looks at files and folders only to say early what is wrong.
 """
 
 import argparse
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
 
 from moontap.commands import UsageError, upstream
 
@@ -42,13 +44,13 @@ def add_tap_options(parser: argparse.ArgumentParser, *, port: int) -> None:
         "--id-style",
         choices=("auto", "opaque", "native"),
         default="auto",
-        help="what a new id looks like: opaque (Bash_0_tabcdefgh), native (Bash:7), or auto (the "
-        "default): native for K2 models, else opaque",
+        help="what a new id looks like: opaque (Bash_0_tq4k2xw7m3a), native "
+        "(functions.Bash:7), or auto (the default): native for K2 models, else opaque",
     )
     parser.add_argument(
         "--upstream",
         metavar="URL",
-        help="the server behind the tap; default: the Kimi host that ANTHROPIC_BASE_URL, "
+        help="the server behind the tap; default: the one that ANTHROPIC_BASE_URL, "
         f"OPENAI_BASE_URL or KIMI_BASE_URL names, else {upstream.DEFAULT}",
     )
     parser.add_argument(
@@ -80,7 +82,10 @@ def settings(
     try:
         choice = upstream.choose(options.upstream, environment)
     except upstream.UpstreamError as error:
-        raise UsageError(f"--upstream: {error}") from None
+        raise UsageError(str(error)) from None
+    _check_loop(choice.upstream.origin, options.port)
+    if options.dir:
+        _check_directory(options.dir)
     if options.upstream_ca is not None:
         _check_ca(options.upstream_ca)
     made = Settings(
@@ -104,6 +109,39 @@ def masker(rules: str | None) -> Callable[[str], str]:
         return Redactor(load_rules(rules)).mask_text
     except RulesError as error:
         raise UsageError(f"--rules: {error}") from None
+
+
+def _check_loop(origin: str, port: int) -> None:
+    """A shell keeps what `moontap proxy` had it export; the next tap would ask itself."""
+    parts = urlsplit(origin)
+    if port and parts.port == port and parts.hostname in upstream.LOOPBACK:
+        raise UsageError(
+            f"the upstream {origin} would be this tap itself: unset the *_BASE_URL that names it, "
+            "or give --upstream URL"
+        )
+
+
+def _check_directory(name: str) -> None:
+    """Captures are written with the first request, when an agent has the screen."""
+    try:
+        path = Path(name).expanduser().absolute()
+    except RuntimeError:  # ~nobody; the addon's option says so
+        return
+    missing = [one for one in (path, *path.parents) if not os.path.lexists(one)]
+    made: list[Path] = []
+    try:
+        for one in reversed(missing):
+            one.mkdir(mode=0o700)
+            made.append(one)
+        if path.is_dir() and not os.access(path, os.W_OK | os.X_OK):
+            raise UsageError(f"--dir: {path} cannot be written")
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"--dir: {path} cannot be made: {reason}") from None
+    finally:
+        for one in reversed(made):  # a run without requests leaves no folder
+            with suppress(OSError):
+                one.rmdir()
 
 
 def _check_ca(path: str) -> None:

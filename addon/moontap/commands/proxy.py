@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from moontap.commands import UsageError
 from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
 from moontap.commands.run import ended, introduction, say
+from moontap.commands.terminal import put
 from moontap.commands.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variables
 from moontap.report.summary import many, summary
 
@@ -81,16 +82,18 @@ async def _proxy(options: argparse.Namespace) -> int:
                 wanted, troubles, _Requests(mask), make_master=make_master, **more
             ) as tap:
                 say([*notes, introduction(tap.url, wanted)])
-                print(to_paste(tap.url, wanted.upstream), flush=True)
+                put(to_paste(tap.url, wanted.upstream) + "\n", sys.stdout)
                 if options.web:
-                    print(f"mitmweb: {cast(Any, tap.master).web_url}", flush=True)
+                    put(f"mitmweb: {cast(Any, tap.master).web_url}\n", sys.stdout)
                 say(["Ctrl-C ends it"])
                 troubles.tell(lambda line: say([f"warning: {line}"]))
                 await _signal_or(tap.ended)
         except TapError as error:
             raise UsageError(str(error)) from None
     troubles.lines.clear()  # said as they came
-    say(["", *summary(ended(tap, wanted, troubles, os.environ))])
+    if sys.stderr.isatty():
+        put("\n", sys.stderr)  # the terminal has written ^C on this line
+    say(summary(ended(tap, wanted, troubles, os.environ)))
     return 0
 
 
@@ -132,7 +135,7 @@ class _Requests:
         said = [f"{status} {flow.request.method} {path}"]
         if calls := flow.metadata.get("moontap.calls"):
             said += [many(calls, "call"), f"{flow.metadata['moontap.rewritten']} rewritten"]
-        print(self._mask(", ".join(said)), file=sys.stderr, flush=True)
+        put(self._mask(", ".join(said)) + "\n", sys.stderr)
 
 
 async def _signal_or(ended: "asyncio.Task[None]") -> None:

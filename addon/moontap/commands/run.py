@@ -8,10 +8,12 @@ import argparse
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from moontap.commands import UsageError, child, upstream
+from moontap.commands import UsageError, child, claude_settings, upstream
 from moontap.commands.options import (
     Commands,
     add_tap_options,
@@ -20,6 +22,7 @@ from moontap.commands.options import (
     shown,
 )
 from moontap.commands.programs import typed
+from moontap.commands.terminal import put
 from moontap.report.summary import Ended, summary
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ example:
   moontap run --rewrite off -- python agent.py      (look on, change nothing)
 
 The command gets ANTHROPIC_BASE_URL, OPENAI_BASE_URL and KIMI_BASE_URL; it keeps its own key,
-its terminal and its exit code.
+its terminal and its exit code. Ctrl-C is the command's; TERM from outside ends both.
 """
 
 
@@ -73,16 +76,25 @@ async def _run(options: argparse.Namespace, command: list[str]) -> int:
     with listening(troubles), child.Signals() as signals:
         try:
             async with tapping(wanted, troubles) as tap:
+                remedy = claude_settings.remedy(options.upstream, wanted.upstream.anthropic)
+                if found := claude_settings.found(
+                    command, os.environ, tap.url, options.upstream, wanted.upstream
+                ):
+                    remedy = found.remedy
+                    notes = (*notes, f"{found.text} {remedy}")
                 say([*notes, introduction(tap.url, wanted)])
                 environment = upstream.child_environment(os.environ, tap.url, wanted.upstream)
+                started = time.monotonic()
                 try:
                     code = await child.run(command, environment, signals)
                 except child.CannotStart as error:
                     say([str(error)])
                     return error.code
+                seconds = time.monotonic() - started
         except TapError as error:
             raise UsageError(str(error)) from None
-        say(summary(ended(tap, wanted, troubles, os.environ)))
+        over = ended(tap, wanted, troubles, os.environ)
+        say(summary(replace(over, code=code, seconds=seconds, remedy=remedy)))
     return code
 
 
@@ -111,4 +123,4 @@ def ended(
 
 def say(lines: Iterable[str]) -> None:
     """Lines for the person, on stderr: stdout is the command's."""
-    print("".join(f"moontap: {line}\n" for line in lines), end="", file=sys.stderr, flush=True)
+    put("".join(f"moontap: {line}\n" for line in lines), sys.stderr)

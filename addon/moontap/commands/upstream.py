@@ -6,7 +6,7 @@ nothing, and no error repeats a URL's user name, password or query.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -58,33 +58,48 @@ def parse(url: str) -> Upstream:
 
 
 def choose(given: str | None, environment: Mapping[str, str]) -> Choice:
-    """The upstream: what was given, else the Kimi host that the agent is set to, else the default.
+    """The upstream: what was given, else what the agent's own variables name, else the default.
 
-    A key of one Kimi host is refused by the others, so the agent's own host is kept.
-    Raises UpstreamError where the given URL cannot be one.
+    The agent's key goes where the tap goes, so a server that its person has named is kept, Kimi's
+    or not, and of two nothing is guessed. Raises UpstreamError.
     """
     if given is not None:
-        return Choice(parse(given))
-    chosen: Upstream | None = None
-    notes: list[str] = []
-    for name in (ANTHROPIC, OPENAI, KIMI):
-        if not environment.get(name):
-            continue
         try:
-            parts, origin = _split(environment[name])
-            upstream = parse(environment[name])
-        except UpstreamError:
-            notes.append(f"{name} is not a URL the tap could go to; give --upstream URL")
-            continue
-        if parts.hostname not in KIMI_HOSTS:
-            # The host alone: what else stands in the variable may be a secret.
-            notes.append(f"{name} named {origin}; to have that behind the tap: --upstream {origin}")
-        elif chosen is None:
-            chosen = upstream
-            notes.append(f"upstream {origin}, as {name} says")
-        elif chosen.origin != origin:
-            notes.append(f"{name} named {origin}, but one tap has one upstream: {chosen.origin}")
-    return Choice(chosen or parse(DEFAULT), tuple(notes))
+            return Choice(parse(given))
+        except UpstreamError as error:
+            raise UpstreamError(f"--upstream: {error}") from None
+    named: dict[str, Upstream] = {}
+    for name in (ANTHROPIC, OPENAI, KIMI):
+        if url := environment.get(name):
+            try:
+                named[name] = base(name, url)
+            except UpstreamError as error:
+                raise UpstreamError(f"{name}: {error}; or give --upstream URL") from None
+    if not named:
+        return Choice(parse(DEFAULT))
+    first, *others = named.values()
+    if any(other.origin != first.origin for other in others):
+        said = ", ".join(f"{name} names {one.origin}" for name, one in named.items())
+        raise UpstreamError(f"{said}, but one tap has one upstream: say which, with --upstream URL")
+    chosen = Upstream(
+        first.origin,
+        anthropic=named.get(ANTHROPIC, first).anthropic,
+        openai=named.get(OPENAI, named.get(KIMI, first)).openai,
+    )
+    return Choice(chosen, (f"upstream {first.origin}, as {next(iter(named))} says",))
+
+
+def base(name: str, url: str) -> Upstream:
+    """What a variable names; raises UpstreamError.
+
+    Behind a host that is not Kimi's its own path is taken as it is: a
+    gateway may have the Messages API at its root.
+    """
+    parts, _ = _split(url)
+    named, path = parse(url), parts.path.rstrip("/")
+    if parts.hostname in KIMI_HOSTS:
+        return named
+    return replace(named, anthropic=path) if name == ANTHROPIC else replace(named, openai=path)
 
 
 def variables(url: str, upstream: Upstream) -> dict[str, str]:

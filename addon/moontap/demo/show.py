@@ -27,10 +27,12 @@ async def show(directory: str) -> int:
     """Play both rounds; the exit code."""
     console = _console()
     console.print(
-        "moontap demo: a small agent, the real mitmproxy with the moontap addon, and a stand-in\n"
-        f"for {HOST} over TLS. No network; all that follows is measured as it runs.\n\n"
-        "The model names a call after its place in the reply, so the same id comes back. Agents\n"
-        "that pair calls and results by id keep the first, and the model asks again.\n"
+        "moontap demo: a small agent, the real mitmproxy with the moontap addon, and a\n"
+        f"stand-in for {HOST} over TLS. No network; all that follows is\n"
+        "measured as it runs.\n\n"
+        "The model names a call after its place in the reply, so the same id comes back.\n"
+        "Agents that pair calls and results by id keep the first, and the model asks\n"
+        "again.\n"
     )
     console.print(Text(f'The task: "{task.QUESTION}"', style="bold"))
     # The servers have things to say about their start and end; what fails shows in the result.
@@ -96,7 +98,8 @@ def _ending(console: Console, off: Outcome, on: Outcome) -> int:
     moontap, mitmweb = typed("moontap"), typed("mitmweb")
     rows = (
         ("captures, without", f"{shown(off.capture)}/"),
-        ("          with", f"{shown(on.capture)}/   (traffic.flow, pairs.jsonl, run.json)"),
+        ("          with", f"{shown(on.capture)}/"),
+        ("          in each", "traffic.flow, pairs.jsonl, run.json"),
         ("your agent", f"{moontap} run -- claude"),
         ("the tap alone", f"{moontap} proxy --web"),
         ("look at the traffic", f"{mitmweb} -nr {flow}"),

@@ -17,13 +17,17 @@ _RARE = {
     "lost": "RECORDS LOST",
 }
 
-_SILENT = (
-    "no request came through the tap. Usually the command sets its own address:",
-    '  Claude Code: "env": {"ANTHROPIC_BASE_URL": …} in a settings.json wins over the environment',
-    "  SDK programs: base_url=… in the code wins over ANTHROPIC_BASE_URL and OPENAI_BASE_URL",
-    "  other programs: they may want the address in their own settings or option",
-    "Take that setting out, or set it to the address of the tap (`moontap proxy` prints it).",
+_SILENT = "no request came through the tap"
+_NO_REQUEST_YET = (
+    "  it stopped before its first request: no key? ANTHROPIC_AUTH_TOKEN=… ANTHROPIC_MODEL=kimi-k3"
 )
+_SETTINGS = "  Claude Code: `env` in its settings.json wins over the environment; go around it:"
+_BASE_URL = "  SDK programs: base_url=… in the code wins over the environment; take it out"
+
+LONG_S = 2.0
+"""Seconds from which a command that failed had the time for a request."""
+# Not found or not executable, and SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, as a shell has them.
+_CRASHED = {126, 127, *(128 + number for number in (4, 6, 7, 8, 11))}
 _DIRECT = "the tap connects to its upstream directly: HTTP_PROXY and HTTPS_PROXY are not used"
 
 
@@ -32,6 +36,7 @@ class Counted(Protocol):
 
     exchanges: int
     calls: int
+    duplicates: int
     rewritten: int
     pairs: int
     unanswered: int
@@ -48,6 +53,8 @@ class Ended:
     capture: its folder, as a person would type it; None where nothing was written. keeps: whether
     a folder was wanted. look: the command that shows the capture. rewrite: the mode it ran in.
     behind_proxy: upstream was not reached, and the environment names a forward proxy.
+    code, seconds: how the command ended and how long it ran; None where there was none.
+    remedy: the command that helps where Claude Code's settings win.
     """
 
     counts: Counted
@@ -57,6 +64,9 @@ class Ended:
     look: str = ""
     troubles: Mapping[str, int] = field(default_factory=dict)
     behind_proxy: bool = False
+    code: int | None = None
+    seconds: float = 0.0
+    remedy: str = ""
 
 
 def summary(run: Ended) -> list[str]:
@@ -65,7 +75,7 @@ def summary(run: Ended) -> list[str]:
     if run.behind_proxy:
         lines.append(_DIRECT)
     if not run.counts.exchanges:
-        return [*lines, *_SILENT]
+        return [*lines, *_silent(run)]
     lines.append(_counts(run.counts))
     if run.capture:
         lines.append(f"capture: {run.capture}")
@@ -82,10 +92,21 @@ def many(count: int, word: str) -> str:
     return f"{count} {word}" + ("" if count == 1 else "s")
 
 
+def _silent(run: Ended) -> list[str]:
+    """That nothing came, and what may be the cause where the command could have asked."""
+    if run.code is None:
+        return [_SILENT]
+    said = f"{_SILENT} (the command ended with code {run.code} after {run.seconds:.1f} s)"
+    if run.code in _CRASHED or (run.code and run.seconds < LONG_S):
+        return [said]
+    return [said, _NO_REQUEST_YET, _SETTINGS, f"    {run.remedy}", _BASE_URL]
+
+
 def _counts(counts: Counted) -> str:
     said = [
         many(counts.calls, "call"),
         many(counts.pairs, "pair"),
+        *([f"{counts.duplicates} with an id used before"] if counts.duplicates else []),
         f"{counts.rewritten} rewritten",
         f"{counts.unanswered} unanswered",
     ]

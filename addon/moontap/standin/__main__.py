@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import signal
 import sys
 import tempfile
@@ -118,7 +119,16 @@ def main(arguments: list[str] | None = None) -> int:
     except ScriptError as e:
         print(f"standin: {e}", file=sys.stderr)
         return 2
-    except (OSError, ValueError) as e:
+    except OSError as e:
+        if e.errno == errno.EADDRINUSE:
+            print(
+                f"standin: port {options.port} is in use; --port 0 takes a free one",
+                file=sys.stderr,
+            )
+        else:
+            print(f"standin: cannot start: {e}", file=sys.stderr)
+        return 2
+    except ValueError as e:
         print(f"standin: cannot start: {e}", file=sys.stderr)
         return 2
     return 0
