@@ -206,7 +206,7 @@ class Moontap:
         ids = request.call_ids
         taken = set(ids)
         if len(taken) < len(ids):
-            self._heal(exchange, wire, request, style)
+            self._heal(flow, wire, body, request, style)
         identity = identify(flow.request.headers, request.session)
         exchange.memory = shelf(identity, request)
         taken |= self._memory.used(exchange.memory)
@@ -214,11 +214,12 @@ class Moontap:
             Namer(self._mode, style, taken), lambda: hashlib.sha256(body).hexdigest()
         )
 
-    def _heal(self, exchange: _Open, wire: Wire, request: Request, style: Style) -> None:
+    def _heal(
+        self, flow: http.HTTPFlow, wire: Wire, body: bytes, request: Request, style: Style
+    ) -> None:
         """Make the ids of a history unique that was saved before the tap was there."""
-        flow = exchange.flow
         try:
-            healed = heal(wire, flow.request.get_content() or b"", request.messages, style)
+            healed = heal(wire, body, request.messages, style)
             if healed:
                 flow.request.content = healed.body
                 flow.metadata[metadata.HEALED] = [list(edit) for edit in healed.edits]
@@ -286,8 +287,9 @@ class Moontap:
             self._fault("stream", flow, tap.fault)
 
     async def _record(self, flow: http.HTTPFlow) -> None:
-        # The client gets the end of its reply once the exchange is on the disk, and not before: a
-        # killed process has lost none that ended. The log of its pairs can follow.
+        # The client gets the end of a stream once the exchange is on the disk, and not before: a
+        # killed process has lost none that ended. (What has a content-length ends with its last
+        # byte, which mitmproxy has sent by now.) The log of its pairs can follow.
         loop = asyncio.get_running_loop()
         kept = loop.run_in_executor(self._worker, self.recorder.keep, flow)
         self._worker.submit(self.recorder.log)

@@ -177,15 +177,15 @@ class _Turn[Origin]:
         self._messages = messages
         self._stranger = stranger
         self._print = _Print.of(messages)
+        likenesses = [(branch, self._print.likeness(branch.print)) for branch in branches]
         near, nearest = None, _UNLIKE
-        for branch in branches:  # the latest in use stands last, and wins a tie
-            likeness = self._print.likeness(branch.print)
+        for branch, likeness in likenesses:  # the latest in use stands last, and wins a tie
             if likeness.length and likeness >= nearest:
                 near, nearest = branch, likeness
         self._near = near
         self._shared = nearest.length
         self._extends = near is not None and len(messages) > self._shared == len(near.rows)
-        self._attempts = self._reached(branches)
+        self._attempts = self._reached(likenesses)
         if near and self._extends:
             self._pairing = near.pairing.copy()
             self._pairing.add(messages[self._shared :])
@@ -194,15 +194,16 @@ class _Turn[Origin]:
         self._lineage = near.lineage if near else self._kin(branches)
         self._rows: list[list[Tracked[Origin]]] = near.rows[: self._shared] if near else []
 
-    def _reached(self, branches: Sequence[_Branch[Origin]]) -> list[_Attempt[Origin]]:
+    def _reached(
+        self, likenesses: Sequence[tuple[_Branch[Origin], _Likeness]]
+    ) -> list[_Attempt[Origin]]:
         """The replies to what this request begins with, also those that another branch of the
         lineage holds: after a second rewind the nearest branch need not be the one answered."""
         if not self._near:
             return []
         found = {id(a): a for a in self._near.attempts if a.at <= self._shared}
-        for branch in branches:
+        for branch, (_, shared, _) in likenesses:
             if branch is not self._near and branch.lineage is self._near.lineage:
-                shared = self._print.likeness(branch.print).length
                 found.update((id(a), a) for a in branch.attempts if a.at <= shared)
         return sorted(found.values(), key=lambda attempt: attempt.number)
 

@@ -220,7 +220,7 @@ class ReplyReader:
                 reason = _mapping(event.get("delta")).get("stop_reason")
                 if isinstance(reason, str):
                     self.reply.choices[0].stop_reason = reason
-                self._usage(event.get("usage"))
+                self.reply.add_usage(event.get("usage"))
             case "message_stop":
                 self.reply.complete = True
             case "error":
@@ -252,7 +252,7 @@ class ReplyReader:
             reply.message_id = message["id"]
         if isinstance(message.get("model"), str):
             reply.model = message["model"]
-        self._usage(message.get("usage"))
+        self.reply.add_usage(message.get("usage"))
         if isinstance(message.get("stop_reason"), str):
             reply.choices[0].stop_reason = message["stop_reason"]
         content = message.get("content")
@@ -265,24 +265,24 @@ class ReplyReader:
         choice = self.reply.choices[0]
         match block.get("type"):
             case "tool_use":
-                name = _string(block.get("name")) or ""
-                call = ReplyCall(_string(block.get("id")), name, 0, index)
+                name = jsontext.string(block.get("name")) or ""
+                call = ReplyCall(jsontext.string(block.get("id")), name, 0, index)
                 if "input" in block:
                     call.fragments = [jsontext.encode(block["input"])]
                     self._prefilled.add(id(call))
                 self._open[index] = call
                 self.reply.calls.append(call)
             case "text":
-                choice.text += _string(block.get("text")) or ""
+                choice.text += jsontext.string(block.get("text")) or ""
             case "thinking":
-                choice.thinking += _string(block.get("thinking")) or ""
+                choice.thinking += jsontext.string(block.get("thinking")) or ""
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
         choice = self.reply.choices[0]
         match delta.get("type"):
             case "input_json_delta":
                 call = self._open.get(index)
-                fragment = _string(delta.get("partial_json"))
+                fragment = jsontext.string(delta.get("partial_json"))
                 if call is None or not fragment:
                     return
                 if id(call) in self._prefilled:  # the start event's input is but a placeholder
@@ -290,13 +290,9 @@ class ReplyReader:
                     call.fragments = []
                 call.fragments.append(fragment)
             case "text_delta":
-                choice.text += _string(delta.get("text")) or ""
+                choice.text += jsontext.string(delta.get("text")) or ""
             case "thinking_delta":
-                choice.thinking += _string(delta.get("thinking")) or ""
-
-    def _usage(self, usage: object) -> None:
-        if isinstance(usage, dict):
-            self.reply.usage = {**(self.reply.usage or {}), **usage}
+                choice.thinking += jsontext.string(delta.get("thinking")) or ""
 
 
 def _decode(body: bytes) -> _Request:
@@ -308,7 +304,7 @@ def _decode(body: bytes) -> _Request:
         raise ValueError("not a Messages request: no JSON object with a list of messages")
     return _Request(
         messages=[_loose_message(raw) for raw in loose.messages],
-        model=_string(loose.model),
+        model=jsontext.string(loose.model),
         stream=loose.stream is True,
         metadata=loose.metadata,
     )
@@ -322,11 +318,11 @@ def _loose_message(raw: msgspec.Raw) -> _Message:
     loose = jsontext.decode(_LOOSE_MESSAGE, raw)
     if loose is None:
         return _Message()
-    role = _string(loose.role) or ""
+    role = jsontext.string(loose.role) or ""
     blocks = jsontext.decode(_BLOCKS, loose.content)
     if blocks is None:
         text = jsontext.loads(loose.content) if loose.content else None
-        return _Message(role, _string(text))
+        return _Message(role, jsontext.string(text))
     # An unreadable block keeps its place, so that positions stay true.
     return _Message(role, [jsontext.decode(_BLOCK, block) or _Block() for block in blocks])
 
@@ -354,19 +350,15 @@ def _session(metadata: bytes) -> str | None:
     """`metadata.user_id`, where Claude Code puts a JSON text with `session_id`."""
     if not metadata:
         return None
-    user_id = _string(_mapping(jsontext.loads(metadata)).get("user_id"))
+    user_id = jsontext.string(_mapping(jsontext.loads(metadata)).get("user_id"))
     if not user_id:
         return None
     try:
         inner = jsontext.loads(user_id.encode("utf-8", "surrogatepass"))
     except ValueError:
         return user_id
-    return _string(_mapping(inner).get("session_id")) or user_id
+    return jsontext.string(_mapping(inner).get("session_id")) or user_id
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None

@@ -95,3 +95,8 @@ def text_of(raw: bytes) -> bytes:
         return raw
     value: str = loads(raw)
     return value.encode("utf-8", "surrogatepass")
+
+
+def string(value: object) -> str | None:
+    """A decoded value where it is a string."""
+    return value if isinstance(value, str) else None

@@ -241,7 +241,7 @@ class ReplyReader:
             reply.message_id = chunk["id"]
         if isinstance(chunk.get("model"), str):
             reply.model = chunk["model"]
-        self._usage(chunk.get("usage"))
+        self.reply.add_usage(chunk.get("usage"))
         choices = chunk.get("choices")
         for position, entry in enumerate(choices if isinstance(choices, list) else ()):
             if not isinstance(entry, dict):
@@ -249,7 +249,7 @@ class ReplyReader:
             number = entry.get("index")
             number = number if isinstance(number, int) else position
             choice = reply.choices.setdefault(number, Choice())
-            self._usage(entry.get("usage"))
+            self.reply.add_usage(entry.get("usage"))
             message = entry.get(holder)
             if isinstance(message, dict):
                 self._message(number, choice, message, whole=holder == "message")
@@ -269,8 +269,8 @@ class ReplyReader:
                 continue
             function = entry.get("function")
             function = function if isinstance(function, dict) else {}
-            name = _string(function.get("name")) or ""
-            id_ = _string(entry.get("id"))
+            name = jsontext.string(function.get("name")) or ""
+            id_ = jsontext.string(entry.get("id"))
             index = entry.get("index")
             if whole:
                 index = position
@@ -288,10 +288,6 @@ class ReplyReader:
                 text = arguments if isinstance(arguments, str) else jsontext.encode(arguments)
                 call.fragments.append(text)
 
-    def _usage(self, usage: object) -> None:
-        if isinstance(usage, dict):
-            self.reply.usage = {**(self.reply.usage or {}), **usage}
-
 
 def _decode(body: bytes) -> _Request:
     wire = jsontext.decode(_REQUEST, body)
@@ -302,9 +298,9 @@ def _decode(body: bytes) -> _Request:
         raise ValueError("not a Chat Completions request: no JSON object with a list of messages")
     return _Request(
         messages=[_loose_message(raw) for raw in loose.messages],
-        model=_string(loose.model),
+        model=jsontext.string(loose.model),
         stream=loose.stream is True,
-        prompt_cache_key=_string(loose.prompt_cache_key),
+        prompt_cache_key=jsontext.string(loose.prompt_cache_key),
     )
 
 
@@ -318,11 +314,11 @@ def _loose_message(raw: msgspec.Raw) -> _Message:
         return _Message()
     entries = loose.tool_calls if isinstance(loose.tool_calls, list) else []
     return _Message(
-        role=_string(loose.role) or "",
+        role=jsontext.string(loose.role) or "",
         content=loose.content,
         # An unreadable entry keeps its place, so that positions stay true.
         tool_calls=[_loose_call(entry) for entry in entries],
-        tool_call_id=_string(loose.tool_call_id),
+        tool_call_id=jsontext.string(loose.tool_call_id),
     )
 
 
@@ -332,7 +328,10 @@ def _loose_call(entry: object) -> _ToolCall:
     function = entry.get("function")
     function = function if isinstance(function, dict) else {}
     arguments = msgspec.Raw(jsontext.encode(function.get("arguments", "")).encode())
-    return _ToolCall(_string(entry.get("id")), _Function(_string(function.get("name")), arguments))
+    return _ToolCall(
+        jsontext.string(entry.get("id")),
+        _Function(jsontext.string(function.get("name")), arguments),
+    )
 
 
 def _message(message: _Message) -> Message:
@@ -360,7 +359,3 @@ def _text(content: object) -> str:
         return ""
     parts = (part.get("text") for part in content if isinstance(part, dict))
     return "\n".join(part for part in parts if isinstance(part, str))
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None

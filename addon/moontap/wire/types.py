@@ -132,6 +132,11 @@ class Reply(msgspec.Struct):
     complete: bool = False
     unreadable: int = 0
 
+    def add_usage(self, usage: object) -> None:
+        """Take a usage object in, where it is one: later values over earlier ones."""
+        if isinstance(usage, dict):
+            self.usage = {**(self.usage or {}), **usage}
+
 
 class Site(msgspec.Struct, frozen=True, gc=False):
     """Where a call's id stands in a JSON text: the characters at [start, end), quotes outside.
