@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from moontap.redact.jsonpaths import compile_path
-from moontap.rules import RESULT_BYTES, Rules, RulesError, load_rules
+from moontap.rules import Rules, RulesError, load_rules
+from moontap.rules.limits import RESULT_BYTES
 
 
 def write(folder: Path, text: str) -> str:
@@ -43,7 +44,7 @@ def test_everything(tmp_path: Path) -> None:
         "$..password",
         "$.a[?@.secret == true]",
     ]
-    assert rules.limits.result_bytes == rules.result_bytes == 0
+    assert rules.limits.result_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_everything(tmp_path: Path) -> None:
             "redact:\n  headers: []\n\n  pattern: []\n",
             ":4: unknown key 'pattern' under 'redact'; known: headers, json_paths, patterns",
         ),
-        ("x: 1\n", ":1: unknown key 'x' at the top; known: limits, redact"),
+        ("x: 1\n", ":1: unknown key 'x' at the top; known: limits, redact, replay, scrub"),
         ("limits:\n  result_byte: 1\n", ":2: unknown key 'result_byte' under 'limits'; known: "),
         ("redact: {}\nredact: {}\n", ":2: key 'redact' stands here and in line 1; keep one"),
         ("- redact\n", ":1: the file must be keys with values, is a list"),
@@ -80,6 +81,36 @@ def test_mistakes_name_the_line(tmp_path: Path, text: str, message: str) -> None
         load_rules(path)
     assert str(caught.value).startswith(path + message)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_scrubbed(tmp_path: Path) -> None:
+    text = "  names: [' Alice ', 4 Seasons]\n  paths: [/home/alice, 'C:\\Users\\al']\n"
+    more = "  texts: ['PO-\\d+']\n  json_paths: [$..customer]\n"
+    scrub = load_rules(write(tmp_path, f"scrub:\n{text}{more}")).scrub
+    assert scrub.names == ("Alice", "4 Seasons")
+    assert scrub.paths == ("/home/alice", "C:\\Users\\al")
+    assert [pattern.pattern for pattern in scrub.texts] == [r"PO-\d+"]
+    assert [path.source for path in scrub.json_paths] == ["$..customer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("names: ['--']", ":1: 'scrub.names[0]' holds no letter and no digit; write what is"),
+        ("names: ['']", ":1: 'scrub.names[0]' holds no letter and no digit; write what is"),
+        ("names: [4711]", ":1: 'scrub.names[0]' must be text, is a whole number"),
+        ("paths: [/]", ":1: 'scrub.paths[0]' holds no letter and no digit; write what is"),
+        ("paths: [alice]", ":1: 'alice' is not the beginning of a path, like /home/me; write it"),
+        ("texts: ['a(']", ":1: 'a(' is not a regular expression: "),
+        ("json_paths: [customer]", ":1: 'customer' is not a JSON path: a path starts"),
+        ("name: [x]", ":1: unknown key 'name' under 'scrub'; known: json_paths, names, paths, te"),
+    ],
+)
+def test_mistakes_in_what_is_scrubbed(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, f"scrub: {{{text}}}\n")
+    with pytest.raises(RulesError) as caught:
+        load_rules(path)
+    assert str(caught.value).startswith(path + message)
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""The rules file: what is secret, what counts, how much is kept.
+
+A path goes in, a checked `Rules` comes out. Nothing in the file is ignored: what is unknown or
+wrong is an error that names the line and the remedy. One module a section.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from moontap import yamlfile
+from moontap.rules import limits, redact, replay, scrub
+from moontap.rules.limits import Limits
+from moontap.rules.redact import Redact
+from moontap.rules.replay import Replay
+from moontap.rules.scrub import Scrub
+
+__all__ = ["Limits", "Redact", "Replay", "Rules", "RulesError", "Scrub", "load_rules"]
+
+_SECTIONS: dict[str, Callable[[yamlfile.Node], Any]] = {
+    "redact": redact.read,
+    "limits": limits.read,
+    "replay": replay.read,
+    "scrub": scrub.read,
+}
+
+
+class RulesError(ValueError):
+    """What is wrong with a rules file: one line, `file:line: what; remedy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A whole rules file; `Rules()` is what holds without one."""
+
+    redact: Redact = field(default_factory=Redact)
+    limits: Limits = field(default_factory=Limits)
+    replay: Replay = field(default_factory=Replay)
+    scrub: Scrub = field(default_factory=Scrub)
+
+
+def load_rules(path: str | None) -> Rules:
+    """Read a rules file; None or an empty path gives the defaults.
+
+    Raises RulesError: the file cannot be read, or anything in it is unknown or wrong.
+    """
+    if not path:
+        return Rules()
+    try:
+        root = yamlfile.load(path)
+        return Rules() if root is None else _rules(root)
+    except yamlfile.YamlError as error:
+        raise RulesError(str(error)) from None
+
+
+def _rules(root: yamlfile.Node) -> Rules:
+    parts = root.members(known=_SECTIONS)
+    return Rules(
+        **{name: _SECTIONS[name](node) for name, node in parts.items() if not node.is_null}
+    )
