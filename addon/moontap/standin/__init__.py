@@ -8,6 +8,7 @@ calls whose ids repeat or not, and faults on demand. It shares no protocol code 
         client = anthropic.AsyncAnthropic(base_url=standin.base_url + "/anthropic", api_key="x")
 """
 
+from moontap.serving.tls import TLSFiles, make_tls
 from moontap.standin.mint import IdForm, Mint
 from moontap.standin.received import Received
 from moontap.standin.script import (
@@ -23,7 +24,6 @@ from moontap.standin.script import (
 )
 from moontap.standin.script_yaml import load_script, parse_script
 from moontap.standin.server import Standin
-from moontap.standin.tls import TLSFiles, make_tls
 
 __all__ = [
     "DEFAULT_SCRIPT",

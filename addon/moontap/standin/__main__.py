@@ -14,11 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from moontap.serving.tls import DEFAULT_NAME, TLSFiles, make_tls
 from moontap.standin.mint import IdForm, Mint
 from moontap.standin.script import FaultKind, Script, ScriptError
 from moontap.standin.script_yaml import load_script
 from moontap.standin.server import Standin
-from moontap.standin.tls import DEFAULT_NAME, TLSFiles, make_tls
 
 _EPILOG = f"""\
 example:

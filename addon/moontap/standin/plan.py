@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from moontap.serving.play import Play
 from moontap.standin import chat, coding, messages
 from moontap.standin.events import Event, frame
 from moontap.standin.reply import Faults, Reply
@@ -43,6 +44,24 @@ class Plan:
     waits: dict[int, float] = field(default_factory=dict)
     cut: bool = False
     streamed: bool = False
+
+    def play(self) -> Play:
+        """The same for the server, with the headers that go with it."""
+        headers = [("content-type", self.content_type), *self.headers]
+        if self.streamed:
+            headers.append(("cache-control", "no-cache"))
+        elif not self.cut:
+            headers.append(("content-length", str(sum(map(len, self.chunks)))))
+        return Play(
+            status=self.status,
+            headers=tuple(
+                (name.encode("latin-1"), text.encode("latin-1")) for name, text in headers
+            ),
+            chunks=self.chunks,
+            wait=self.waits.get(0, 0),
+            waits={at: ms for at, ms in self.waits.items() if at},
+            cut=self.cut,
+        )
 
 
 def reply_plan(seen: Seen, reply: Reply, faults: Faults, pacing: Pacing) -> Plan:

@@ -1,31 +1,22 @@
-"""The server: hypercorn on a loopback port, HTTP/1.1 and HTTP/2 (by ALPN, or h2c with prior
-knowledge), with or without TLS.
+"""The stand-in as a server on loopback: HTTP/1.1 and HTTP/2, with or without TLS.
 
 In: a script. Out: a listening port and the requests received. It never prints.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import socket
 from collections import deque
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Self
 
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
-
+from moontap.serving.server import Server
+from moontap.serving.tls import TLSFiles
 from moontap.standin.app import App
 from moontap.standin.mint import IdForm, Mint
 from moontap.standin.model import Model
 from moontap.standin.received import Log, Received
 from moontap.standin.script import Script
-from moontap.standin.tls import TLSFiles
-
-_log = logging.getLogger("moontap.standin")
-_STOP_SECONDS = 5.0  # for hypercorn to end, before its task is cancelled
 
 
 class Standin:
@@ -51,15 +42,17 @@ class Standin:
         form = None if id_form is None else IdForm(id_form)
         self._journal = Log(log)
         self._app = App(Model(script, Mint(mint), form), self._journal, keep_requests)
-        self._tls = tls
-        self._stop = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self.port = port
+        self._server = Server(self._app, port=port, tls=tls)
+
+    @property
+    def port(self) -> int:
+        """Where it listens; before it does, what was asked for."""
+        return self._server.port
 
     @property
     def base_url(self) -> str:
         """`http://127.0.0.1:PORT` or, with TLS, `https://…`; no path."""
-        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
+        return self._server.base_url
 
     @property
     def requests(self) -> deque[Received]:
@@ -67,21 +60,12 @@ class Standin:
         return self._app.requests
 
     async def __aenter__(self) -> Self:
-        self._stop.clear()
-        listener = _listen(self.port)
+        self._journal.__enter__()
         try:
-            self.port = listener.getsockname()[1]
-            config = _config(self._tls)
-            config.create_ssl_context()  # unusable files shall fail here, not in the task
-            self._journal.__enter__()
-        except BaseException:
-            listener.close()
+            await self._server.__aenter__()
+        except BaseException as error:
+            self._journal.__exit__(type(error), error, error.__traceback__)
             raise
-        config.bind = [f"fd://{listener.detach()}"]
-        self._task = asyncio.create_task(
-            serve(cast(Any, self._app), config, shutdown_trigger=self._stop.wait)
-        )
-        await asyncio.sleep(0)
         return self
 
     async def __aexit__(
@@ -90,42 +74,7 @@ class Standin:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        self._app.abandon()
-        assert self._task is not None
         try:
-            await asyncio.wait({self._task}, timeout=_STOP_SECONDS)
-            if not self._task.done():
-                self._task.cancel()
-                await asyncio.wait({self._task}, timeout=_STOP_SECONDS)
-            elif not self._task.cancelled() and self._task.exception():
-                _log.error("the stand-in ended badly: %r", self._task.exception())
+            await self._server.__aexit__(kind, error, trace)
         finally:
             self._journal.__exit__(kind, error, trace)
-
-
-def _listen(port: int) -> socket.socket:
-    """A loopback socket that already queues connections, so the port is good at once."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(100)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
-def _config(tls: TLSFiles | None) -> Config:
-    config = Config()
-    config.accesslog = None
-    config.errorlog = _log
-    config.include_server_header = False
-    config.keep_alive_timeout = 75
-    config.keep_alive_max_requests = 1_000_000  # a bench sends thousands on one connection
-    config.graceful_timeout = 1
-    if tls is not None:
-        config.certfile = config.keyfile = str(tls.leaf)
-    return config

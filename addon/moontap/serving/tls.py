@@ -1,6 +1,6 @@
-"""A certificate authority and a leaf for the stand-in, kept in a folder.
+"""A certificate authority and a leaf for a server on loopback, kept in a folder.
 
-In: a folder and the host name to stand in for. Out: paths of the files. The leaf is also valid
+In: a folder and the host name that the leaf is for. Out: paths of the files. The leaf is also valid
 for localhost and 127.0.0.1. It never touches the machine's own trust store.
 """
 
@@ -23,10 +23,11 @@ class TLSFiles:
     name: str
 
 
-def make_tls(folder: str | Path, name: str = DEFAULT_NAME) -> TLSFiles:
-    """Makes the files, or takes the authority that is already in the folder. `OSError` where the
-    folder cannot be written, `ValueError` for a name that is not plain ASCII."""
-    # Imported late: mitmproxy's certificate code takes longer to load than all of the stand-in.
+def make_tls(folder: str | Path, name: str = DEFAULT_NAME, *, server: str = "standin") -> TLSFiles:
+    """Makes the files, or takes the authority that is already in the folder. server: what their
+    names begin with. `OSError` where the folder cannot be written, `ValueError` for a name that is
+    not plain ASCII."""
+    # Imported late: mitmproxy's certificate code takes longer to load than all of the server.
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from mitmproxy.certs import CertStore
@@ -40,13 +41,13 @@ def make_tls(folder: str | Path, name: str = DEFAULT_NAME) -> TLSFiles:
         x509.DNSName("localhost"),
         x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
     ]
-    entry = CertStore.from_store(folder, "standin", 2048).get_cert(name, names)
+    entry = CertStore.from_store(folder, server, 2048).get_cert(name, names)
     key = entry.privatekey.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    leaf = folder / "standin-leaf.pem"
+    leaf = folder / f"{server}-leaf.pem"
     with open(os.open(leaf, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         out.write(key + entry.cert.to_pem())
-    return TLSFiles(ca=folder / "standin-ca-cert.pem", leaf=leaf, name=name)
+    return TLSFiles(ca=folder / f"{server}-ca-cert.pem", leaf=leaf, name=name)
