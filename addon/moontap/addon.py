@@ -206,7 +206,7 @@ class Moontap:
         ids = request.call_ids
         taken = set(ids)
         if len(taken) < len(ids):
-            self._heal(flow, wire, body, request, style)
+            taken |= self._heal(flow, wire, body, request, style)
         identity = identify(flow.request.headers, request.session)
         exchange.memory = shelf(identity, request)
         taken |= self._memory.used(exchange.memory)
@@ -216,15 +216,17 @@ class Moontap:
 
     def _heal(
         self, flow: http.HTTPFlow, wire: Wire, body: bytes, request: Request, style: Style
-    ) -> None:
-        """Make the ids of a history unique that was saved before the tap was there."""
+    ) -> frozenset[str]:
+        """Make the ids of a history unique that was saved before the tap was there; the new ids."""
         try:
             healed = heal(wire, body, request.messages, style)
             if healed:
                 flow.request.content = healed.body
                 flow.metadata[metadata.HEALED] = [list(edit) for edit in healed.edits]
+                return healed.ids
         except Exception as error:
             self._fault("history", flow, error)
+        return frozenset()
 
     def _tap(self, exchange: _Open, response: http.Response) -> ReplyTap:
         """What the reply's chunks run through; sets the headers that go before them."""
@@ -252,7 +254,9 @@ class Moontap:
         rewriter = _rewriter(exchange, response)
         if rewriter is None:
             return
-        changed = rewriter.feed(body) + rewriter.flush()
+        changed = rewriter.feed(body)
+        if not flow.error:  # where it broke off, a live client has not got what is held till then
+            changed += rewriter.flush()
         if rewriter.fault:
             self._fault("stream", flow, rewriter.fault)
         if changed == body:
@@ -294,6 +298,18 @@ class Moontap:
         kept = loop.run_in_executor(self._worker, self.recorder.keep, flow)
         self._worker.submit(self.recorder.log)
         await kept
+
+    async def settled(self, patience: float) -> None:
+        """Wait until the exchanges that have ended are recorded and their pairs are logged.
+
+        patience: seconds for those under way. A reply with a content-length ends for its client
+        with its last byte, a moment before mitmproxy tells us.
+        """
+        deadline = time.monotonic() + patience
+        while self._open and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        if not self._closed:
+            await asyncio.wrap_future(self._worker.submit(lambda: None))
 
     def _fault(self, about: str, flow: http.HTTPFlow, reason: object) -> None:
         path = flow.request.path.partition("?")[0]

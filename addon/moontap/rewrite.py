@@ -166,11 +166,13 @@ class Healed(msgspec.Struct, frozen=True):
 
     body: what goes upstream. edits: how to get the client's own body back: (offset in `body`,
     length there, the bytes that stood there), in order. calls: how many calls were renamed.
+    ids: what they became; upstream knows them as used.
     """
 
     body: bytes
     edits: list[tuple[int, int, bytes]]
     calls: int
+    ids: frozenset[str]
 
 
 def heal(wire: Wire, body: bytes, messages: Sequence[Message], style: Style) -> Healed | None:
@@ -200,6 +202,7 @@ def heal(wire: Wire, body: bytes, messages: Sequence[Message], style: Style) -> 
                 new_ids[answer[0], result.block, True] = new
     if not new_ids:
         return None
+    ids = frozenset(new_ids.values())
     edits: list[Edit] = []
     for site in wire.history_sites(body, {position for position, _, _ in new_ids}):
         new_id = new_ids.pop((site.message, site.block, site.result), None)
@@ -208,7 +211,7 @@ def heal(wire: Wire, body: bytes, messages: Sequence[Message], style: Style) -> 
     if new_ids:
         raise ValueError("an id stands where it could not be found again")
     edits.sort()  # a message's members may stand in any order
-    return Healed(splice(body, edits), _undo(body, edits), calls)
+    return Healed(splice(body, edits), _undo(body, edits), calls, ids)
 
 
 def unheal(body: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:

@@ -9,9 +9,10 @@ from moontap.wire.protocol import (
     event_texts,
     of_request,
     read_calls,
+    read_ids,
     read_stream,
 )
-from moontap.wire.sse import Framer
+from moontap.wire.sse import Framer, plain_events
 from tests.wire.streams import STREAMS, Stream, named
 
 # Events are told by the letters of their markers, which no server escapes: neither the rewriter nor
@@ -82,6 +83,57 @@ def test_read_calls_gives_the_calls_of_read_stream(stream: Stream) -> None:
     ]
     if whole.calls:
         assert calls.message_id == whole.message_id
+
+
+@pytest.mark.parametrize("stream", SEEN, ids=lambda stream: stream.name)
+def test_read_ids_gives_their_ids(stream: Stream) -> None:
+    ids, whole = read_ids(stream.wire, stream.body), read_stream(stream.wire, stream.body)
+    assert [(c.id, c.choice, c.index) for c in ids.calls] == [
+        (c.id, c.choice, c.index) for c in whole.calls
+    ]
+
+
+def framed(body: bytes) -> list[tuple[bytes, bytes]]:
+    """All events of a stream, raw and data, as the framer finds them."""
+    framer = Framer()
+    events, last = framer.feed(body), framer.flush()
+    return [(event.raw, event.data) for event in ([*events, last] if last else events)]
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
+def test_plain_events_are_those_of_the_framer(stream: Stream) -> None:
+    for body in (stream.body, *(stream.body[:-cut] for cut in range(1, 40))):
+        plain = plain_events(body)
+        rest = body[sum(len(raw) for raw, _ in plain) :]
+        assert plain + framed(rest) == framed(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (b"data: 1\n\nevent: x\ndata:2\n\n", 2),
+        (b"data: 1\n\ndata: 2\n", 1),
+        (b"data:\n\n", 1),
+        (b"", 0),
+        # Whatever else there is: the framer's.
+        (b"data: 1\n\n: comment\n\ndata: 2\n\n", 0),
+        (b"data: 1\n\n: comment\n\n", 1),
+        (b"data: 1\n\nid: 7\ndata: 2\n\n", 0),
+        (b"data: 1\r\n\r\n", 0),
+        (b"data: 1\ndata: 2\n\n", 0),
+        (b"\xef\xbb\xbfdata: 1\n\n", 0),
+        (b"data: 1\n\n\xef\xbb\xbfdata: 2\n\n", 0),
+        (b"\ndata: 1\n\n", 0),
+        (b"xdata: 1\n\ndata: 1\n\n", 0),
+        (b"data: 1\n\n \n\ndata: 1\n\n", 0),
+    ],
+)
+def test_what_is_a_plain_event(body: bytes, count: int) -> None:
+    plain = plain_events(body)
+    assert len(plain) == count
+    rest = body[sum(len(raw) for raw, _ in plain) :]
+    if not rest.startswith(b"\xef\xbb\xbf"):
+        assert plain + framed(rest) == framed(body)
 
 
 def test_a_stream_that_breaks_off_is_read_as_far_as_it_goes() -> None:

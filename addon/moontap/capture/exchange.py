@@ -5,6 +5,7 @@ the same one loaded from `traffic.flow` mean the same.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mitmproxy import http
@@ -14,7 +15,7 @@ from moontap.identity import Identity, identify
 from moontap.rewrite import unheal
 from moontap.wire import encoding
 from moontap.wire.history import HistoryReader
-from moontap.wire.protocol import Wire, of_request, read_calls
+from moontap.wire.protocol import Wire, of_request, read_calls, read_ids
 from moontap.wire.types import Reply, ReplyCall, Request
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
@@ -77,20 +78,28 @@ def read_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
     response = flow.response
     if response is None or not response.raw_content:
         return None
-    return _read(wire, response, response.raw_content, response.headers.get("content-encoding"))
+    coding = response.headers.get("content-encoding")
+    return _read(wire, response, response.raw_content, coding, read_calls)
 
 
 def _upstream_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
     body = flow.metadata.get(metadata.UPSTREAM_BODY)
     if flow.response is None or not body:
         return None
-    return _read(wire, flow.response, body, flow.metadata.get(metadata.UPSTREAM_ENCODING))
+    coding = flow.metadata.get(metadata.UPSTREAM_ENCODING)
+    return _read(wire, flow.response, body, coding, read_ids)
 
 
-def _read(wire: Wire, response: http.Response, raw: bytes, coding: str | None) -> Reply:
+def _read(
+    wire: Wire,
+    response: http.Response,
+    raw: bytes,
+    coding: str | None,
+    stream: Callable[[Wire, bytes], Reply],
+) -> Reply:
     body = encoding.decode_prefix(raw, coding)
     if looks_streamed(response, body):
-        return read_calls(wire, body)
+        return stream(wire, body)
     return wire.reader().whole(body)
 
 

@@ -42,7 +42,7 @@ class CaptureFolder:
     def write_lines(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
         """Append JSON objects to a file of lines."""
         for line in lines:
-            self._append(name, partial(_json_line, line))
+            self._append(name, partial(json_line, line))
 
     def close(self) -> None:
         """Close the files."""
@@ -138,7 +138,8 @@ def _write_all(file: IO[bytes], data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _json_line(line: Mapping[str, Any]) -> bytes:
+def json_line(line: Mapping[str, Any]) -> bytes:
+    """A JSON object as a line of a file, with its line feed."""
     text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode() + b"\n"

@@ -29,4 +29,7 @@ REWRITTEN = "moontap.rewritten"
 SESSION = "moontap.session"
 """str: the session it belongs to."""
 
+SCRUBBED = "moontap.scrubbed"
+"""bytes: digests, of 8 bytes each, of what `moontap scrub` has put into the flow."""
+
 ALL = (UPSTREAM_BODY, UPSTREAM_ENCODING, CHUNKS, HEALED, INCOMPLETE, CALLS, REWRITTEN, SESSION)

@@ -5,12 +5,14 @@ with these names and a line here.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol as TypingProtocol
 
 from moontap.wire import anthropic, openai
-from moontap.wire.sse import Event, Framer, Line
+from moontap.wire.sse import Event, Framer, Line, plain_events
 from moontap.wire.types import HistorySite, Protocol, Reply, Request, Site
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "holds_any",
     "of_request",
     "read_calls",
+    "read_ids",
     "read_stream",
 ]
 
@@ -128,6 +131,13 @@ def read_calls(wire: Wire, body: bytes) -> Reply:
     return _read_events(wire, body, wire.call_markers)
 
 
+def read_ids(wire: Wire, body: bytes) -> Reply:
+    """The same again, but for the ids of its calls alone: their arguments are not there."""
+    if not holds_any(body, wire.markers):
+        return Reply()
+    return _read_events(wire, body, wire.markers)
+
+
 def holds_any(text: bytes, markers: tuple[bytes, ...]) -> bool:
     """Whether one of the markers stands in a text."""
     # A loop because it is run for each chunk, and `any` takes several times as long.
@@ -138,8 +148,13 @@ def holds_any(text: bytes, markers: tuple[bytes, ...]) -> bool:
 
 
 def _read_events(wire: Wire, body: bytes, only: tuple[bytes, ...]) -> Reply:
-    framer, reader = Framer(), wire.reader()
-    events = framer.feed(body)
+    reader = wire.reader()
+    plain = plain_events(body)
+    ends = list(accumulate(len(raw) for raw, _ in plain))
+    for number in _holding(body, ends, only) if only else range(len(plain)):
+        reader.feed(plain[number][1])
+    framer = Framer()
+    events = framer.feed(body[ends[-1] :] if ends else body)
     last = framer.flush()
     for event in [*events, last] if last else events:
         if only and not holds_any(event.raw, only):
@@ -147,6 +162,18 @@ def _read_events(wire: Wire, body: bytes, only: tuple[bytes, ...]) -> Reply:
         for lines in event_texts(event):
             reader.feed(event.text(lines))
     return reader.finish()
+
+
+def _holding(body: bytes, ends: Sequence[int], markers: tuple[bytes, ...]) -> list[int]:
+    """Which of the events that end there hold one of the markers."""
+    found, end = set[int](), ends[-1] if ends else 0
+    for marker in markers:
+        at = body.find(marker, 0, end)
+        while at >= 0:
+            number = bisect_right(ends, at)
+            found.add(number)
+            at = body.find(marker, ends[number], end)
+    return sorted(found)
 
 
 def _is_whole(text: bytes) -> bool:

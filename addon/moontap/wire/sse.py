@@ -14,6 +14,7 @@ from typing import NamedTuple
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
 # An event as most come: perhaps a name, then its data on one line.
 _PLAIN = re.compile(rb"(?:event:[^\r\n]*+\n)?+data: ?+([^\r\n]*+)\n\n")
+_PLAIN_EACH = re.compile(rb"((?:event:[^\n]*+\n)?+data: ?+([^\n]*+)\n\n)")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -45,6 +46,21 @@ class Event(NamedTuple):
     def text(self, lines: Sequence[Line]) -> bytes:
         """The values of some of its lines, joined by line feeds."""
         return b"\n".join(self.raw[start:end] for start, end in lines)
+
+
+def plain_events(stream: bytes) -> list[tuple[bytes, bytes]]:
+    """The events that a whole stream begins with, raw and data each, as far as a glance tells.
+
+    They are what a `Framer` would find, in a small part of its time; none where there is anything
+    else between them than a name and one line of data.
+    """
+    if b"\r" in stream:
+        return []
+    found: list[tuple[bytes, bytes]] = _PLAIN_EACH.findall(stream)
+    begun = b"".join([raw for raw, _ in found])
+    # A byte order mark means something at the very beginning only.
+    whole = stream.startswith(begun) and not stream.startswith(_BOM, len(begun))
+    return found if whole else []
 
 
 def locate(lines: Sequence[Line], offset: int) -> int:
