@@ -300,6 +300,17 @@ def test_streams(stream: bytes, masked: bytes | None) -> None:
     assert mask_body(stream, Needles((), [VALUE]))[0] == (masked or stream)
 
 
+def test_blocks_that_take_turns() -> None:
+    def events(*pieces: tuple[int, str]) -> bytes:
+        starts = [{"index": index, "content_block": {"type": "tool_use"}} for index in (0, 1)]
+        deltas = [{"index": index, "delta": {"partial_json": piece}} for index, piece in pieces]
+        return b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in (*starts, *deltas))
+
+    stream = events((0, "tok-"), (1, "ls"), (0, "en_12"), (1, "tok-en"), (0, "345"), (1, "_12345"))
+    masked = events((0, "****"), (1, "ls"), (0, "*****"), (1, "******"), (0, "***"), (1, "******"))
+    assert mask_body(stream, Needles((), [VALUE])) == (masked, 2)
+
+
 def test_a_split_secret_counts_once() -> None:
     stream = messages("a tok-", "en_12345 ", "tok-en_12345")
     assert mask_body(stream, Needles((), [VALUE]))[1] == 2

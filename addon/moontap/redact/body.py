@@ -2,19 +2,21 @@
 
 A decoded body goes in; the same body with every byte of a secret as `*` comes out, of the same
 length, so that offsets, chunk sizes and `content-length` stay true, and JSON stays JSON. Bodies
-without a secret come back as the same object. Never touches a byte outside a secret.
+without a secret come back as the same object. Never touches a byte outside a secret. `fill_body`
+does the same for what another finder finds, with what another filling puts there.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 import msgspec
 
 from moontap.redact import jsontree
 from moontap.redact.channels import Channels
+from moontap.redact.filling import Filling, Finder, Stars
 from moontap.redact.jsonpaths import JsonPath
 from moontap.redact.secrets import Needles, has_escaped_letter
-from moontap.redact.views import Joined, Raw, Silent, Unescaped, View
+from moontap.redact.views import Joined, Part, Patch, Raw, Silent, Unescaped, View
 from moontap.wire.sse import Event, Framer
 
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+[\[{]")
@@ -40,15 +42,29 @@ def mask_body(
     event_stream: the body was declared as one; one that looks like it is read as one anyway.
     May raise (RecursionError on absurd nesting): the body is then to be taken as unchecked.
     """
-    hits = needles.candidates(body)
-    if (event_stream or _STREAM.match(body)) and _DATA.search(body):
-        if hits or needles.patterns or paths or _split_secret(body, needles):
-            mask = _Mask(body, needles, paths)
+    return fill_body(body, needles, paths, Stars(body), event_stream)
+
+
+def fill_body(
+    body: bytes,
+    finder: Finder,
+    paths: Sequence[JsonPath],
+    filling: Filling,
+    event_stream: bool = False,
+) -> tuple[bytes, int]:
+    """Put a filling wherever the finder finds something, and where the paths select.
+
+    Where both do, the paths decide. Otherwise as `mask_body`.
+    """
+    hits = finder.candidates(body)
+    if is_event_stream(body, event_stream):
+        if hits or finder.patterns or paths or _split_secret(body, finder):
+            mask = _Mask(body, finder, paths, filling)
             mask.stream(_events(body))
             return mask.result()
         return body, 0
-    if hits or needles.patterns or _may_select(body, paths):
-        mask = _Mask(body, needles, paths)
+    if hits or finder.patterns or _may_select(body, paths):
+        mask = _Mask(body, finder, paths, filling)
         mask.whole(hits)
         return mask.result()
     return body, 0
@@ -56,18 +72,33 @@ def mask_body(
 
 def mask_plain(body: bytes, needles: Needles) -> tuple[bytes, int]:
     """Mask without regard to structure: for what `mask_body` could not read."""
-    mask = _Mask(body, needles, ())
+    mask = _Mask(body, needles, (), Stars(body))
     mask.plain(Raw(body))
     return mask.result()
+
+
+def is_event_stream(body: bytes, declared: bool) -> bool:
+    """Whether a body is read as an event stream: it was declared as one, or looks like one."""
+    return bool((declared or _STREAM.match(body)) and _DATA.search(body))
 
 
 class _Mask:
     """A body being masked. Nothing is looked for in what was masked already: views keep the old."""
 
-    def __init__(self, body: bytes, needles: Needles, paths: Sequence[JsonPath]) -> None:
+    def __init__(
+        self,
+        body: bytes,
+        needles: Finder,
+        paths: Sequence[JsonPath],
+        filling: Filling,
+    ) -> None:
         self._body = body
         self._needles = needles
+        self._filling = filling
         self._paths = paths
+        # Of the event at hand, the strings that go on in others; and those that a path selects.
+        self._pieces: dict[int, View] = {}
+        self._selected: set[int] = set()
         self._known = True
         self._out = bytearray(body)
         self._count = 0
@@ -77,8 +108,9 @@ class _Mask:
 
     def whole(self, hits: Sequence[int]) -> None:
         """A body that is no event stream."""
-        # Without a hit there is no shape and no value anywhere, whatever the encoding.
-        self._known = bool(hits)
+        # Without a hit there is no shape and no value anywhere, whatever the encoding. (What a
+        # pattern finds is to be found alike in all bodies where it matters what it becomes.)
+        self._known = bool(hits) or self._filling.by_value
         if not _JSON.match(self._body):
             self.plain(Raw(self._body))
             return
@@ -90,37 +122,54 @@ class _Mask:
             self.paths(Raw(self._body))
 
     def stream(self, events: Sequence[Event]) -> None:
-        """An event stream: first what its deltas amount to, then each event by itself."""
+        """An event stream: what its deltas amount to, and each event by itself."""
         views = [*_data(events)]
-        pieces: list[set[int]] = []
+        pieces: list[dict[int, View]] = []
         current: View = Silent("")
-        mine: set[int] = set()
+        mine: dict[int, View] = {}
 
         def piece(text: str) -> View:
             # The tree hands out its own strings, which know their place.
             assert isinstance(text, jsontree.Text)
-            mine.add(text.start)
-            return Unescaped(current, text.start, text.end)
+            mine[text.start] = view = Unescaped(current, text.start, text.end)
+            return view
 
         channels: Channels[View] = Channels(piece)
         for _, current in views:
-            mine = set()
+            mine = {}
             if _is_json(current.text):
                 for root in jsontree.parse(current.text).roots:
                     channels.feed(root)
             elif current.text:
                 channels.add(("data",), current)
             pieces.append(mine)
+        if self._filling.by_value:
+            self._each(views, pieces)
+            self._joined(channels)
+        else:
+            self._joined(channels)
+            self._each(views, pieces)
+
+    def _joined(self, channels: Iterable[Sequence[View]]) -> None:
         for parts in channels:
             joined = Joined(parts)
             self.string(joined)
             self.paths(joined)
+            if not self._selected.isdisjoint(map(id, parts)):
+                self._scalar(joined)
+
+    def _each(
+        self, views: Sequence[tuple[list[View], View]], pieces: Sequence[dict[int, View]]
+    ) -> None:
         for (around, view), done in zip(views, pieces, strict=True):
             if _is_json(view.text):
-                self.document(view, done)
+                self.document(view, done.keys())
+                self._pieces = done if self._filling.by_value else {}
                 self.paths(view)
+                self._pieces = {}
             for raw in around:
-                self.plain(raw, patterns=not view.text)
+                for part in self._filling.around(raw):
+                    self.plain(part, patterns=not view.text)
 
     def document(self, view: View, done: Set[int] = frozenset()) -> None:
         """All strings of a JSON text, save those that begin at the places in `done`."""
@@ -139,7 +188,7 @@ class _Mask:
     def plain(self, view: View, patterns: bool = True) -> None:
         """A text without structure, also as it reads with its escapes resolved."""
         for start, end in self._needles.find(view.text, patterns, self._known):
-            self._stars(view, start, end)
+            self._fill(view, start, end)
         for _ in range(_DEEPEST):
             if not self._known or "\\" not in view.text:
                 break
@@ -148,7 +197,7 @@ class _Mask:
                 break
             view = inner
             for start, end in self._needles.find(view.text, patterns=False):
-                self._stars(view, start, end)
+                self._fill(view, start, end)
 
     def paths(self, view: View, depth: int = 0) -> None:
         """What the JSON paths select, in a JSON text and in the JSON texts among its strings."""
@@ -163,7 +212,10 @@ class _Mask:
         for container, name, value in tree.shadowed:
             container[name] = value
             self._select(view, roots)
+        pieces, self._pieces = self._pieces, {}  # the places are those of this text alone
         for text in tree.texts:
+            if text.start in pieces:
+                continue
             if text.startswith(_OPEN) or text.lstrip(_SPACE).startswith(_OPEN):
                 self.paths(Unescaped(view, text.start, text.end), depth + 1)
 
@@ -178,13 +230,26 @@ class _Mask:
         while waiting:
             value = waiting.pop()
             if isinstance(value, jsontree.Text):
-                self._stars(view, value.start, value.end)
+                if value.start in self._pieces:
+                    self._selected.add(id(self._pieces[value.start]))
+                    continue
+                self._scalar(Unescaped(view, value.start, value.end))
             elif isinstance(value, jsontree.Number):
-                self._ones(view, value.start, value.end)
+                self._put(self._filling.number(view, value.start, value.end))
             elif isinstance(value, dict):
                 waiting += value.values()
             elif isinstance(value, list):
                 waiting += value
+
+    def _scalar(self, view: View) -> None:
+        text = view.text
+        if self._filling.by_value and _is_json(text) and _well_formed(text):
+            pieces, self._pieces = self._pieces, {}
+            for root in jsontree.parse(text).roots:
+                self._scalars(view, root)
+            self._pieces = pieces
+        else:
+            self._fill(view, 0, len(text))
 
     def _around(self, hits: Sequence[int]) -> None:
         """Only the strings (or what stands between two) that the hits lie in."""
@@ -215,7 +280,7 @@ class _Mask:
         text = view.text[start:end]
         if not text.strip(" \t\r\n{}[]:,"):
             return
-        part = _Part(view, start, end)
+        part = Part(view, start, end)
         if not self._between(part):
             self.plain(part)
 
@@ -225,45 +290,21 @@ class _Mask:
             return False
         for match in _NUMBER.finditer(view.text):
             for start, end in self._needles.find(match[0], known=self._known):
-                self._ones(view, match.start() + start, match.start() + end)
+                first, last = match.start() + start, match.start() + end
+                self._put(self._filling.number(view, first, last))
         return True
 
-    def _stars(self, view: View, start: int, end: int) -> None:
+    def _fill(self, view: View, start: int, end: int) -> None:
+        self._put(self._filling.text(view, start, end))
+
+    def _put(self, patches: Iterable[Patch]) -> None:
         changed = False
-        for first, last in view.spans(start, end):
-            old = self._out[first:last]
-            new = b"*" * len(old)
-            if b"\n" in old or b"\r" in old:
-                # Line ends are structure in everything that is not JSON.
-                new = bytes(byte if byte in b"\r\n" else 0x2A for byte in old)
-            if old != new:
-                self._out[first:last] = new
+        for offset, new in patches:
+            end = offset + len(new)
+            if self._out[offset:end] != new:
+                self._out[offset:end] = new
                 changed = True
         self._count += changed
-
-    def _ones(self, view: View, start: int, end: int) -> None:
-        """Digits become 1: no other digit gives a valid number wherever it stands.
-
-        A digit that is written as an escape ends in itself (`\\u0037`), so one rule does for all.
-        """
-        changed = False
-        for index in range(start, end):
-            if view.text[index] in "0123456789":
-                for _, last in view.spans(index, index + 1):
-                    changed |= self._out[last - 1] != 0x31
-                    self._out[last - 1] = 0x31
-        self._count += changed
-
-
-class _Part:
-    """A stretch of another view, as it is."""
-
-    def __init__(self, parent: View, start: int, end: int) -> None:
-        self._parent, self._start = parent, start
-        self.text = parent.text[start:end]
-
-    def spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        return self._parent.spans(self._start + start, self._start + end)
 
 
 def _events(body: bytes) -> list[Event]:
@@ -290,7 +331,7 @@ def _data(events: Sequence[Event]) -> Iterator[tuple[list[View], View]]:
         offset += len(raw)
 
 
-def _split_secret(body: bytes, needles: Needles) -> bool:
+def _split_secret(body: bytes, needles: Finder) -> bool:
     """Whether what the deltas amount to may hold a secret that no event holds by itself."""
     channels: Channels[str] = Channels(_itself)
     decode: Callable[[bytes], object] = msgspec.json.decode

@@ -43,7 +43,7 @@ class Channels[Part]:
             path += tuple(
                 member
                 for name, member in value.items()
-                if name in _SCOPE and isinstance(member, int | str)
+                if name in _SCOPE and isinstance(member, int | float | str)
             )
             for name, member in value.items():
                 if name == "content_block":

@@ -7,7 +7,7 @@ traffic is never touched, and a body that could not be checked is never kept.
 import base64
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from mitmproxy import http
 from mitmproxy.flow import Flow
@@ -39,7 +39,7 @@ SECRET_HEADERS = frozenset(
 """Header names, in lower case, whose values never reach a disk."""
 
 # Without these a saved flow could not be read any more; a person's pattern does not apply to them.
-_FRAMING = frozenset(
+FRAMING = frozenset(
     ("content-length", "content-type", "content-encoding", "transfer-encoding", "host", "date")
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]+(\S.*)", re.DOTALL)
@@ -53,11 +53,15 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Redactor:
-    """Removes secrets as the rules say, and those that always are. Keeps no flow's data."""
+    """Removes secrets as the rules say, and those that always are. Keeps no flow's data.
 
-    def __init__(self, rules: Rules | None = None) -> None:
+    values: further secrets, known word for word, to be looked for in every flow.
+    """
+
+    def __init__(self, rules: Rules | None = None, values: Iterable[str] = ()) -> None:
         redact = (rules or Rules()).redact
         self._headers = SECRET_HEADERS.union(redact.headers)
+        self._values = tuple(values)
         self._patterns = redact.patterns
         self._paths = redact.json_paths
         self._general = Needles(redact.patterns)
@@ -75,7 +79,8 @@ class Redactor:
         was compressed and holds a secret is kept decoded, without `content-encoding`. Never
         raises; a body that cannot be checked is replaced by `*` of the same length.
         """
-        needles = Needles(self._patterns, self._values(flow))
+        carried = carried_secrets(flow, self._headers)
+        needles = Needles(self._patterns, (*carried, *self._values))
         response = flow.response
         count = self._message(flow.request, needles)
         count += self._address(flow.request, needles)
@@ -105,14 +110,6 @@ class Redactor:
         headers (as mitmdump prints them, in colour or not) masked."""
         return self._shown_header.sub(rf"\1{MASK}", _starred(text, self._general)[0])
 
-    def _values(self, flow: http.HTTPFlow) -> Iterator[str]:
-        """What the flow's secret headers carry."""
-        for headers in _all_headers(flow):
-            for raw_name, raw_value in headers.fields:
-                name = _decode(raw_name).lower()
-                if name in self._headers:
-                    yield from _carried(name, _decode(raw_value))
-
     def _message(self, message: http.Message, needles: Needles) -> int:
         count = 0
         for headers in (message.headers, message.trailers):
@@ -122,10 +119,10 @@ class Redactor:
         if not body or self._is_clean(message, body, needles):
             return count
         encoding = message.headers.get("content-encoding")
-        kept, found, decoded = self._encoded(body, encoding, needles, _is_stream(message))
+        kept, found, undone = self._encoded(body, encoding, needles, is_stream(message))
         if found:
             message.raw_content = kept
-        if decoded:
+        if undone:
             message.headers.pop("content-encoding", None)
             if "content-length" in message.headers:
                 message.headers["content-length"] = str(len(kept))
@@ -159,7 +156,7 @@ class Redactor:
                 masked = _masked_header(name, value)
                 count += masked != value
             else:
-                masked, found = _starred(value, needles, patterns=name not in _FRAMING)
+                masked, found = _starred(value, needles, patterns=name not in FRAMING)
                 count += found
             fields.append((raw_name, _encode(masked)))
         headers.fields = tuple(fields)
@@ -202,9 +199,9 @@ class Redactor:
         plain = encoding is None and not (self._patterns or self._paths)
         if clean and plain and not needles.candidates(body):
             return 0
-        kept, found, decoded = self._encoded(body, encoding, needles, _is_stream(flow.response))
+        kept, found, undone = self._encoded(body, encoding, needles, is_stream(flow.response))
         data[metadata.UPSTREAM_BODY] = kept
-        if decoded:
+        if undone:
             data.pop(metadata.UPSTREAM_ENCODING, None)
         return found
 
@@ -230,7 +227,7 @@ class Redactor:
     ) -> tuple[bytes, int, bool]:
         """A body under a content encoding: what to keep, secrets masked, whether it is decoded."""
         try:
-            plain = _decoded(body, encoding)
+            plain = decoded(body, encoding)
         except Exception as error:
             return self._blank(body, error), 1, False
         if plain is not None:
@@ -265,6 +262,15 @@ class Redactor:
             logger.warning("moontap: %s (%s); further ones are not reported", what, kind)
 
 
+def carried_secrets(flow: http.HTTPFlow, names: Set[str]) -> Iterator[str]:
+    """What the flow's secret headers carry. names: theirs, in lower case."""
+    for headers in _all_headers(flow):
+        for raw_name, raw_value in headers.fields:
+            name = _decode(raw_name).lower()
+            if name in names:
+                yield from _carried(name, _decode(raw_value))
+
+
 def _all_headers(flow: http.HTTPFlow) -> Iterable[http.Headers]:
     for message in (flow.request, flow.response):
         if message:
@@ -273,7 +279,8 @@ def _all_headers(flow: http.HTTPFlow) -> Iterable[http.Headers]:
                 yield message.trailers
 
 
-def _is_stream(message: http.Message | None) -> bool:
+def is_stream(message: http.Message | None) -> bool:
+    """Whether a message is declared as an event stream."""
     return message is not None and "event-stream" in message.headers.get("content-type", "").lower()
 
 
@@ -310,7 +317,7 @@ def _starred(text: str, needles: Needles, patterns: bool = True) -> tuple[str, i
     return text, len(spans)
 
 
-def _decoded(body: bytes, encoding: str | None) -> bytes | None:
+def decoded(body: bytes, encoding: str | None) -> bytes | None:
     """A body with its content encodings undone as far as it goes; None where there is none.
 
     Raises ValueError: it decodes to more than is sane.

@@ -179,7 +179,7 @@ class Needles:
         if patterns:
             for pattern in self.patterns:
                 spans += [match.span() for match in pattern.finditer(text)]
-        return _merged(spans)
+        return merged(spans)
 
     def candidates(self, body: bytes) -> list[int]:
         """Offsets near which a secret may stand, shapes and values only; empty: there is none.
@@ -202,8 +202,7 @@ class Needles:
         else:
             if position >= 0:
                 found += [match.start() for match in _START.finditer(body, position)]
-        if _ESCAPE_START in body:
-            found += [match.start() for match in _ESCAPE.finditer(body)]
+        found += escaped_letters(body)
         for raw in (_PEM, *self._raw):
             position = body.find(raw)
             while position >= 0:
@@ -217,6 +216,13 @@ def has_escaped_letter(body: bytes) -> bool:
     return _ESCAPE_START in body and _ESCAPE.search(body) is not None
 
 
+def escaped_letters(body: bytes) -> list[int]:
+    """Where letters, digits and signs are written as escapes, so that a search misses them."""
+    if _ESCAPE_START not in body:
+        return []
+    return [match.start() for match in _ESCAPE.finditer(body)]
+
+
 def _encodings(value: str) -> list[bytes]:
     """How a value can stand in a raw body, save for escapes of letters."""
     quoted = json.dumps(value, ensure_ascii=False)[1:-1]
@@ -227,7 +233,8 @@ def _encodings(value: str) -> list[bytes]:
     return [*dict.fromkeys(form.encode("utf-8", "surrogateescape") for form in forms)]
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def merged(spans: list[Span]) -> list[Span]:
+    """The spans in order, those that overlap as one; empty ones left out."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if start == end:
