@@ -11,16 +11,30 @@ from collections.abc import Sequence
 from mitmproxy import version
 
 from moontap import __version__
-from moontap.commands import UsageError, demo, path, proxy, run
+from moontap.commands import (
+    UsageError,
+    cut,
+    demo,
+    diff,
+    pairs,
+    path,
+    proxy,
+    run,
+    scrub,
+)
 from moontap.commands.options import Parser
 
 INTERRUPTED = 130
 
+_COMMANDS = (run, proxy, pairs, cut, scrub, diff, demo, path)
+_OF_AN_AGENT = (["run"],)  # what follows `--` there is the agent's own command line
+
 _EPILOG = """\
 example:
-  moontap run -- claude            start Claude Code behind a tap that makes its ids unique
-  moontap run -- python agent.py   the same for a program with the OpenAI or Anthropic SDK
-  moontap demo                     see what it does, with no key and no network
+  moontap run -- claude              start Claude Code behind a tap that makes its ids unique
+  moontap run -- python agent.py     the same for a program with the OpenAI or Anthropic SDK
+  moontap pairs moontap-captures     what was called, and which calls lost their result
+  moontap demo                       see what it does, with no key and no network
 """
 
 
@@ -38,7 +52,7 @@ def build_parser() -> Parser:
         f"Python {platform.python_version()}",
     )
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for module in (run, proxy, demo, path):
+    for module in _COMMANDS:
         module.add_parser(commands)
     return parser
 
@@ -50,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = build_parser()
-    # What follows `--` is the agent's; argparse would look for our options in it.
+    # argparse would look for our options in the agent's.
     own, dashes, rest = given, False, list[str]()
-    if given[:1] == ["run"] and "--" in given:
+    if given[:1] in _OF_AN_AGENT and "--" in given:
         at = given.index("--")
         own, dashes, rest = given[:at], True, given[at + 1 :]
     options, unknown = parser.parse_known_args(own)
@@ -61,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = Parser(prog=f"{parser.prog} {command.__name__}") if command else parser
         asked.error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(options, "execute"):
-        parser.error("say what to do: run, proxy, demo or path")
+        *most, last = [module.__name__.rpartition(".")[2] for module in _COMMANDS]
+        parser.error(f"say what to do: {', '.join(most)} or {last}")
     if dashes:
         options.command = [*options.command, "--", *rest] if options.command else rest
     try:

@@ -1,0 +1,56 @@
+"""A new flow file on disk: there whole, or not at all.
+
+Flows in, a file of mode 0600 out. It replaces no file unless told to.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from mitmproxy import http
+from mitmproxy.io import tnetstring
+
+
+class Refused(Exception):
+    """The file cannot be written; one line that says why and what to do."""
+
+
+def check(path: Path, *, force: bool) -> None:
+    """Raises Refused where something stands in the way: said before the work, not after it."""
+    if path.is_dir():
+        raise Refused(f"{path} is a folder: name a file in it")
+    if path.exists() and not force:
+        raise Refused(f"{path} exists: --force replaces it")
+    above = next(one for one in path.absolute().parents if one.exists())
+    if not above.is_dir():
+        raise Refused(f"{above} is a file: name a folder for it")
+
+
+def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> int:
+    """Write flows as they are; the size of the file. Makes its folder where there is none.
+
+    Raises Refused. Flows may come from the file that is replaced.
+    """
+    check(path, force=force)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                size = sum(file.write(tnetstring.dumps(flow.get_state())) for flow in flows)
+            if force:
+                part.replace(path)
+            else:
+                os.link(part, path)  # unlike a rename it fails where a file has come meanwhile
+                part.unlink()
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
+    except FileExistsError:
+        raise Refused(f"{path} exists: --force replaces it") from None
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+    return size
