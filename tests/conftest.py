@@ -9,6 +9,7 @@ import pytest
 
 from moontap.standin import TLSFiles
 from tests.proxying import Tap, tap, tls_files
+from tests.sentinel import Sentinel
 
 type Start = Callable[..., AbstractAsyncContextManager[Tap]]
 """`proxying.tap` with its folders and the upstream's certificate filled in."""
@@ -27,6 +28,14 @@ def _conf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def start(tmp_path: Path, upstream_tls: TLSFiles, _conf: Path) -> Start:
     return partial(tap, tmp_path, upstream_ca=upstream_tls.ca, conf=_conf)
+
+
+@pytest.fixture
+def sentinel() -> Iterator[Sentinel]:
+    """Where no connection may arrive."""
+    made = Sentinel()
+    yield made
+    made.close()
 
 
 @pytest.fixture

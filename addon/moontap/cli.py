@@ -19,6 +19,7 @@ from moontap.commands import (
     pairs,
     path,
     proxy,
+    replay,
     run,
     scrub,
 )
@@ -26,7 +27,7 @@ from moontap.commands.options import Parser
 
 INTERRUPTED = 130
 
-_COMMANDS = (run, proxy, pairs, cut, scrub, diff, demo, path)
+_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, demo, path)
 _OF_AN_AGENT = (["run"],)  # what follows `--` there is the agent's own command line
 
 _EPILOG = """\
@@ -34,6 +35,7 @@ example:
   moontap run -- claude              start Claude Code behind a tap that makes its ids unique
   moontap run -- python agent.py     the same for a program with the OpenAI or Anthropic SDK
   moontap pairs moontap-captures     what was called, and which calls lost their result
+  moontap replay moontap-captures    serve what was recorded as an API, offline
   moontap demo                       see what it does, with no key and no network
 """
 
