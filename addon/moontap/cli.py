@@ -18,6 +18,7 @@ from moontap.commands import (
     diff,
     pairs,
     path,
+    probe,
     proxy,
     replay,
     run,
@@ -27,7 +28,7 @@ from moontap.commands.options import Parser
 
 INTERRUPTED = 130
 
-_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, demo, path)
+_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, probe, demo, path)
 _OF_AN_AGENT = (["run"],)  # what follows `--` there is the agent's own command line
 
 _EPILOG = """\
