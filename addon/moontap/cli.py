@@ -23,13 +23,14 @@ from moontap.commands import (
     replay,
     run,
     scrub,
+    test,
 )
 from moontap.commands.options import Parser
 
 INTERRUPTED = 130
 
-_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, probe, demo, path)
-_OF_AN_AGENT = (["run"],)  # what follows `--` there is the agent's own command line
+_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, probe, test, demo, path)
+_OF_AN_AGENT = (["run"], ["test"])  # what follows `--` there is the agent's own command line
 
 _EPILOG = """\
 example:
