@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from moontap.capture.reader import FlowFile, Loss
+from moontap.care.relog import Seen, relog
+from scripts.bench_lib.bigcapture import write
 from scripts.bench_lib.payload import Conversation
 from scripts.bench_lib.stats import Measure, Ratio, paired
 
@@ -96,6 +99,43 @@ def test_a_run_prints_a_table_and_writes_every_sample(tmp_path: Path) -> None:
     assert list(tmp_path.glob("moontap-bench-*")) == []
 
 
+def test_reading_a_large_capture_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    arguments = ("--quick", "--rounds", "1", "--only", "reading", "--capture", "4")
+    done = bench(tmp_path, *arguments, "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    speed, peak, growth = json.loads(file.read_text())["measures"]
+    assert [row["name"] for row in (speed, peak, growth)] == [
+        "reading 4 MB",
+        "peak RSS, reading 4 MB",
+        "peak RSS, 4 MB / 1 MB",
+    ]
+    assert (speed["unit"], speed["target"], speed["judged"]) == (
+        *("ns/byte", 2.0),
+        ["moontap's reader"],
+    )
+    columns = ["mitmproxy's reader", "moontap's reader", "pairs --jsonl", "replay's index"]
+    for row in (speed, peak, growth):
+        assert list(row["samples"]) == columns
+        assert all(value > 0 for (value,) in row["samples"].values())
+    assert list(tmp_path.glob("moontap-bench-*")) == []
+
+
+@pytest.mark.parametrize("size", [200_000, 3_000_000])
+def test_the_capture_that_is_read_is_one_of_ours(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "made.flow"
+    count = write(path, size)
+    assert size <= path.stat().st_size < size + 400_000
+    file, seen = FlowFile(path), Seen()
+    lines = list(relog(file, seen))
+    assert (file.count, file.loss) == (count, Loss())
+    assert (seen.exchanges, seen.paired, seen.unread) == (count, count, [])
+    live = [line for line in lines if line["source"] == "live"]
+    assert len(live) == count
+    assert {(line["upstream_id"], line["rewritten"]) for line in live} == {("Bash_0", True)}
+    assert {line["status"] for line in lines} <= {"ok", "unanswered"}
+
+
 def test_a_lane_that_does_not_rewrite_is_no_measurement(tmp_path: Path) -> None:
     idle = ROOT / "scripts" / "bench_lib" / "bare.py"
     file = tmp_path / "bench.json"
@@ -110,6 +150,7 @@ def test_a_lane_that_does_not_rewrite_is_no_measurement(tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         (["--rounds", "0"], "above zero"),
+        (["--capture", "0"], "above zero"),
         (["--only", "ttfb,speed"], "no such section: speed"),
         (["--addon", "missing.py"], "no addon at missing.py"),
     ],

@@ -2,5 +2,6 @@
 
 Each module has one job: `payload` makes requests, `upstream` answers them, `client` times them,
 `procfs` reads the proxies' CPU and memory, `rig` starts and stops processes, `sections` says
-what is measured, `wire` times the framing alone, `stats` and `table` make figures of it.
+what is measured, `wire` times the framing alone, `reading` the reading of a large capture (made by
+`bigcapture`, read by `readers`), `stats` and `table` make figures of it.
 """

@@ -20,13 +20,14 @@ from rich.console import Console
 import moontap
 
 from .errors import BenchError
+from .reading import reading
 from .sections import SECTIONS, Plan, run
 from .stats import Measure
 from .table import as_json, tables
 from .wire import wire
 
 ROOT = Path(__file__).parents[2]
-NAMES = (*SECTIONS, "wire")
+NAMES = (*SECTIONS, "wire", "reading")
 
 
 def main() -> int:
@@ -45,6 +46,8 @@ def main() -> int:
             measures += run(plan, args.only)
         if "wire" in args.only:
             measures += wire(min(plan.rounds, 5), 1 << (17 if args.quick else 20))
+        if "reading" in args.only:
+            measures += reading(min(plan.rounds, 3), args.capture * 1_000_000)
     except (BenchError, OSError) as error:
         print(f"moontap: no measurement: {error}", file=sys.stderr)
         return 1
@@ -60,7 +63,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Compares mitmdump with the addon to bare mitmdump that streams, side by "
-        "side on loopback. Needs Linux, 600 MB in the temporary folder and no network.",
+        "side on loopback, and moontap's reading of a large capture to mitmproxy's own. Needs "
+        "Linux, 700 MB in the temporary folder and no network.",
         epilog="Example: scripts/bench --quick --only ttfb,cpu. Figures are ratios to the first "
         "column: the median over rounds, below it the smallest and the largest. 'bare again' is "
         "a second mitmdump without the addon, so its distance from 1 is the machine's noise.",
@@ -68,6 +72,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="under a minute, rougher figures")
     parser.add_argument("--only", type=_sections, default=NAMES, metavar=",".join(NAMES))
     parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds of each section")
+    parser.add_argument(
+        "--capture",
+        type=_positive,
+        metavar="MB",
+        help="size of the capture that is read (500; 50 with --quick)",
+    )
     parser.add_argument(
         "--json",
         type=Path,
@@ -86,6 +96,7 @@ def _arguments() -> argparse.Namespace:
     if not args.addon.is_file():
         parser.error(f"no addon at {args.addon}")
     args.addon = args.addon.resolve()
+    args.capture = args.capture or (50 if args.quick else 500)
     return args
 
 
