@@ -29,6 +29,7 @@ KNOWN = (
     'mitmdump -s "$(moontap path)"',
     "python -m moontap.standin",
     "grep ",
+    "moontap cut moontap-captures",
 )
 
 
