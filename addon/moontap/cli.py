@@ -77,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:  # argparse would say it in the name of the whole program
         command = getattr(options, "execute", None)
         asked = Parser(prog=f"{parser.prog} {command.__name__}") if command else parser
+        if given[:1] in _OF_AN_AGENT and not dashes:
+            asked.error(f"put -- before the agent's command; not known here: {' '.join(unknown)}")
         asked.error(f"unrecognized arguments: {' '.join(unknown)}")
     if not hasattr(options, "execute"):
         *most, last = [module.__name__.rpartition(".")[2] for module in _COMMANDS]

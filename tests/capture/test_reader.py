@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from mitmproxy.exceptions import FlowReadException
 from mitmproxy.io import FlowReader, tnetstring
 from mitmproxy.test import tflow
 
+from moontap.capture import metadata, reader
 from moontap.capture.reader import FlowFile, Loss, Unreadable, flow_at, flow_files, flows_at
+from moontap.capture.upstream import answer, before_the_tap
 from tests.saved import conversation, record, write
 
 FLOWS = conversation(["pwd", "ls", "date"])
@@ -169,6 +172,87 @@ def test_a_damaged_length_does_not_have_half_the_file_read(tmp_path: Path) -> No
     assert read(path)[0] == IDS[:2]
 
 
+def decoys(size: int) -> bytes:
+    """Beginnings of records, one in another, that all end where the last byte is."""
+    made = bytearray()
+    while len(made) < size // 2:
+        for digits in range(9, 3, -1):
+            length = size - 1 - len(made) - digits - 1
+            if len(str(length)) == digits:
+                break
+        made += b"%d:9:websocket;" % length
+    return bytes(made) + b"0" * (size - 1 - len(made)) + b"}"
+
+
+class Counting:
+    """A file that counts what is read of it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.bytes = file, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._file.read(size)
+        self.bytes += len(data)
+        return data
+
+
+def test_beginnings_within_beginnings_are_read_a_few_times_at_most(tmp_path: Path) -> None:
+    after = RECORDS[1] * 300  # far enough behind for its first records to be read again
+    for size in (200_000, 400_000, 800_000):
+        # The first is not its own end: the byte behind is no record's beginning.
+        path = put(tmp_path / "a.flow", RECORDS[0], decoys(size), b"x" * 20, after)
+        with path.open("rb") as file:
+            counting = Counting(file)
+            loss = Loss()
+            found = [one.id for _, _, one in reader._framed(counting, loss)]  # type: ignore[arg-type]
+        assert counting.bytes < 10 * path.stat().st_size + (2 << 20)
+        assert (found[0], found[-1]) == (IDS[0], IDS[1])
+        assert loss.bytes <= size + 20
+        assert loss.records == 1
+
+
+def test_a_search_that_was_in_vain_for_long_goes_on_behind_the_bad_stretch(
+    tmp_path: Path,
+) -> None:
+    after = RECORDS[1] * 800
+    path = put(tmp_path / "a.flow", RECORDS[0], decoys(2_000_000), b"x" * 20, after)
+    ids, loss = read(path)
+    assert (ids[0], ids[-1]) == (IDS[0], IDS[1])
+    assert len(ids) > 100
+    assert loss.bytes < 4_000_000
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "comment": {"comment": None, "marked": None},
+    "comment of another type": {"comment": [1], "marked": 5},
+    "metadata": {"metadata": None},
+    "metadata a list": {"metadata": [1]},
+    "a body of a number": {"metadata": {metadata.UPSTREAM_BODY: 3_000_000_000}},
+    "edits": {"metadata": {metadata.HEALED: [[0]], metadata.CHUNKS: [[1]], "other": 1}},
+    "a name": {"metadata": {5: 5, metadata.SESSION: 5, metadata.CALLS: "5"}},
+    "an id": {"id": None},
+    "an id that is a list": {"id": [1]},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_mitmproxy_takes_and_nobody_can_use_is_put_right(tmp_path: Path, name: str) -> None:
+    changed = ODD[name]
+    path = put(tmp_path / "a.flow", RECORDS[0], state(1, **changed), RECORDS[2])
+    ids, loss = read(path)
+    at = len(RECORDS[0])
+    assert (ids, loss) == ([IDS[0], f"at-{at}" if "id" in changed else IDS[1], IDS[2]], Loss())
+    flow = list(FlowFile(path))[1]
+    assert (flow.comment, flow.marked) == ("", "")
+    assert flow.metadata == ({"other": 1} if name == "edits" else {})
+    assert flow_at(path, at).get_state() == flow.get_state()
+    assert answer(flow)
+    assert before_the_tap(flow)
+
+
 def test_flows_of_other_kinds_are_passed_over(tmp_path: Path) -> None:
     others = [tflow.ttcpflow(), tflow.tdnsflow(), tflow.tudpflow()]
     socket = tflow.twebsocketflow()
@@ -282,6 +366,92 @@ def test_a_har_file(tmp_path: Path, begin: bytes, indent: int | None) -> None:
     assert flow_at(path, 0).id == "har-1"
     with pytest.raises(Unreadable, match="has changed"):
         flow_at(path, 9)
+
+
+@pytest.mark.parametrize("begin", [b"\n", b" \t\r\n\n", BOM + b"\n", b"\n" * 3000])
+def test_a_har_file_that_begins_with_blanks(tmp_path: Path, begin: bytes) -> None:
+    path = put(tmp_path / "a.har", begin, har(FLOWS, None))
+    assert read(path) == (["har-1", "har-2", "har-3", "har-4"], Loss())
+    assert flow_at(path, 2).id == "har-3"
+
+
+DEEP = 200_000
+
+
+@pytest.mark.parametrize(
+    ("deep", "read_"),
+    [
+        (b"[" * DEEP + b"]" * DEEP, [0, 2, 3]),
+        (b'{"a":' * DEEP + b"1" + b"}" * DEEP, [0, 2, 3]),
+        (b'["]]]]\\"",' + b"[" * DEEP + b"]" * DEEP + b"]", [0, 2, 3]),
+        # Where nothing says where it ends, the next that looks like an entry is the next.
+        (b"[" * DEEP, [0, 2, 3]),
+    ],
+    ids=["lists", "objects", "brackets in a string", "not closed"],
+)
+def test_an_entry_nested_too_deeply_costs_no_other(
+    tmp_path: Path, deep: bytes, read_: list[int]
+) -> None:
+    data = har(FLOWS, None)
+    second = [at for at in range(len(data)) if data.startswith(b'{"startedDateTime"', at)][1]
+    data = data[: second + 1] + b'"startedDateTime": ' + deep + b", " + data[second + 1 :]
+    path = put(tmp_path / "a.har", data)
+    found = list(FlowFile(path))
+    assert [flow.request.content for flow in found] == [FLOWS[n].request.content for n in read_]
+    assert read(path)[1].records == 1
+    with pytest.raises(Unreadable, match="no readable exchange"):
+        read(put(tmp_path / "b.har", b'{"log":{"entries":[{"startedDateTime":' + deep))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b'{"startedDateTime":',
+        b'{"startedDateTime":' * 200 + b"!",
+        b'{"startedDateTime":"x ',
+        b'{"startedDateTime":"\\',
+        b"[",
+    ],
+)
+def test_what_looks_like_entries_all_along_is_not_gone_through_for_each(
+    tmp_path: Path, entry: bytes
+) -> None:
+    data = b'{"log":{"entries":[' + entry * (2_000_000 // len(entry))
+    begun = time.process_time()
+    with pytest.raises(Unreadable, match="no readable exchange"):
+        read(put(tmp_path / "a.har", data))
+    assert time.process_time() - begun < 10  # a tenth of it; each time from there on: minutes
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b'{"log": {"pages": [{"entries": []}], ',
+        b'{"entries": [], "log": {',
+        b'{"other": {"log": {"entries": [1]}}, "log": {"comment": "\\"entries\\": [", ',
+        b'{ "log" :\n{ "x" : {"entries": [{"startedDateTime": 1}]} , ',
+    ],
+)
+def test_the_entries_of_a_har_file_are_those_of_its_log(tmp_path: Path, before: bytes) -> None:
+    data = har(FLOWS, None)
+    entries = data[data.index(b'"entries"') :]
+    assert read(put(tmp_path / "a.har", before, entries)) == (
+        ["har-1", "har-2", "har-3", "har-4"],
+        Loss(),
+    )
+
+
+@pytest.mark.parametrize("before", [b'{"log": {"pages": [}, ', b'{"log" {', b"{" + b'{"a":' * 9])
+def test_damage_before_the_entries_of_a_har_file(tmp_path: Path, before: bytes) -> None:
+    data = har(FLOWS, None)
+    path = put(tmp_path / "a.har", before, data[data.index(b'"entries"') :])
+    assert read(path)[0] == ["har-1", "har-2", "har-3", "har-4"]
+
+
+def test_a_har_file_without_a_list_of_entries(tmp_path: Path) -> None:
+    for data in (b'{"log":{}}', b'{"log":{"entries":{}}}', b'{"log":5}', b"{}", b"{"):
+        with pytest.raises(Unreadable, match=r"log\.entries"):
+            read(put(tmp_path / "a.har", data))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])

@@ -59,6 +59,15 @@ def test_it_says_what_upstream_said() -> None:
     assert given.wait == 750.0
 
 
+@pytest.mark.parametrize("ended", [float("nan"), float("inf"), float("-inf"), 200.0, None])
+def test_a_time_that_was_none_is_no_wait(ended: float | None) -> None:
+    flow = saved(SENT)
+    flow.request.timestamp_end = ended
+    given = answer(flow)
+    assert given
+    assert given.wait == 0.0
+
+
 def test_a_body_that_the_tap_left_alone_is_the_clients() -> None:
     assert chunks_of(saved(SENT)) == [SENT]
 

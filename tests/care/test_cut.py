@@ -195,6 +195,15 @@ def test_all_that_led_to_it() -> None:
     assert playable(found, numbers("0001-s-1", "0003-s-2")) == list(range(AT["0003-s-2"] + 1))
 
 
+def test_of_a_request_that_was_sent_again_and_again_the_last_is_kept() -> None:
+    """An agent that drops a result asks for it all night."""
+    flows = conversation(["pwd", "ls"])
+    stuck = [exchange(flows[1].request.content or b"", b"", number=n) for n in range(2, 52)]
+    found = book([*flows[:2], *stuck])
+    assert playable(found, [51]) == [0, 51]
+    assert playable(found, [1, 51]) == [0, 1, 51]
+
+
 def test_it_is_quick_at_size() -> None:
     """500 exchanges of 100 KB, of which a fifth are lost."""
     result = "x" * 400

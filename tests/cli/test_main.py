@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,7 @@ def test_the_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> N
             2,
             "moontap run: unrecognized arguments: --bogus; see moontap run --help",
         ),
+        (["test", "x.flow", "claude", "-p", "hi"], 2, "test: put -- before the agent's command; "),
         (["--bogus"], 2, "moontap: unrecognized arguments: --bogus; see moontap --help"),
         (["run", "--dir", "/proc/no/such", "--", "true"], 2, "--dir: /proc/no/such cannot be made"),
         (["run", "--dir", f"{__file__}/x", "--", "true"], 2, "cannot be made: Not a directory"),
@@ -140,3 +143,11 @@ def test_an_unclear_upstream_is_one_line(
     assert err.startswith(f"moontap {command[0]}: ")
     assert said in err
     assert "--upstream URL" in err
+
+
+def test_what_is_slow_to_import_waits_until_a_command_needs_it() -> None:
+    """mitmproxy's own modules take half a second, which `moontap --help` would take, too."""
+    slow = ("mitmproxy.http", "mitmproxy.io", "hypercorn", "rich", "msgspec")
+    code = f"import sys, moontap.cli; print([name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

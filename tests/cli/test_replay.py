@@ -91,6 +91,50 @@ def test_pace_once_and_rules(moontap_command: Moontap, tmp_path: Path) -> None:
     assert ended(process, signal.SIGTERM)[0] == 0
 
 
+def test_any_result(moontap_command: Moontap, tmp_path: Path) -> None:
+    save(tmp_path / "x.flow", [flow(messages_request([("a", "ls", "one.txt")]), [b"served"])])
+    process = moontap_command.start("replay", "x.flow", "--any-result")
+    base = f"http://127.0.0.1:{port_of(until(process, 'kimi'))}"
+    with httpx.Client(trust_env=False) as client:
+        for result, command, status in (("two.txt", "ls", 200), ("one.txt", "pwd", 400)):
+            body = messages_request([("b", command, result)])
+            assert client.post(base + MESSAGES, content=body).status_code == status
+    assert "moontap: 2 requests, 1 matched, 1 not" in ended(process)[1]
+
+
+def test_a_reason_is_said_once_and_without_escapes(
+    moontap_command: Moontap, recorded: Path
+) -> None:
+    process = moontap_command.start("replay", recorded.name)
+    base = f"http://127.0.0.1:{port_of(until(process, 'kimi'))}"
+    bodies = [messages_request([("a", "pwd", text)]) for text in ("\x1b[2J", "\x1b[2J", "\x9b1m")]
+    with httpx.Client(trust_env=False) as client:
+        said = [client.post(base + MESSAGES, content=body).text for body in bodies]
+    assert said[0] == said[1] != said[2]
+    _, err = ended(process)
+    assert err.replace("\n", "").isprintable()
+    first, again, other = (line for line in err.splitlines() if line.startswith("400 "))
+    assert "now '\\x1b[2J'" in first
+    assert first.endswith("Or any tool result may do: --any-result.")
+    assert again == f"400 POST {MESSAGES}, refused for the same reason"
+    assert "now '\\x9b1m'" in other
+
+
+def test_what_to_paste_holds_nothing_that_a_shell_would_run(
+    moontap_command: Moontap, tmp_path: Path
+) -> None:
+    """A flow file may come from a stranger."""
+    paths = ["/$(touch${IFS}x)/v1/messages", "/;ls/v1/chat/completions", "/\x1b[2J/v1/messages"]
+    bodies = [messages_request(), chat_request(), messages_request()]
+    flows = [flow(body, path=path) for body, path in zip(bodies, paths, strict=True)]
+    save(tmp_path / "x.flow", flows)
+    process = moontap_command.start("replay", "x.flow")
+    printed = until(process, "kimi\n")
+    ended(process)
+    assert "/anthropic\n" in printed
+    assert not {"$", ";", "\x1b"} & set(printed)
+
+
 @pytest.mark.parametrize("folder", [None, "tls"])
 def test_tls(folder: str | None, moontap_command: Moontap, recorded: Path) -> None:
     more = ["--tls-dir", folder] if folder else ["--tls"]

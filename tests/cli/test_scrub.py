@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,9 @@ scrub:
   texts: ['[\\w.]+@[\\w.]+\\w']
   json_paths: [$..customer]
 """
+
+
+LEFT = "names and paths stay: say which in a rules file, section `scrub` (--rules FILE)\n"
 
 
 def flow(number: int = 0) -> http.HTTPFlow:
@@ -108,12 +113,61 @@ def test_without_rules_secrets_and_identities_alone(
     moontap_command: Moontap, tmp_path: Path
 ) -> None:
     write(tmp_path / "in.flow", flow())
-    assert moontap_command.run("scrub", "in.flow", "out.flow").returncode == 0
+    done = moontap_command.run("scrub", "in.flow", "out.flow")
+    assert done.returncode == 0
+    assert done.stdout.endswith(LEFT)
     data = (tmp_path / "out.flow").read_bytes()
     assert TOKEN.encode() not in data
     assert UUID.encode() not in data
     assert VALUES["name"].encode() in data
-    assert moontap_command.run("scrub", "--check", "out.flow").returncode == 0
+    check = moontap_command.run("scrub", "--check", "out.flow")
+    assert (check.returncode, check.stdout) == (0, f"clean: 1 exchange in 1 file\n{LEFT}")
+
+
+def test_check_of_files_without_an_exchange(moontap_command: Moontap, tmp_path: Path) -> None:
+    for name in ("a.flow", "b.flow"):
+        (tmp_path / name).touch()
+    check = moontap_command.run("scrub", "--check", "a.flow", "b.flow")
+    assert (check.returncode, check.stdout, check.stderr) == (0, "no exchange in 2 files\n", "")
+
+
+def test_check_says_no_secret_that_is_a_name(moontap_command: Moontap, tmp_path: Path) -> None:
+    one = flow()
+    key = "sk-aB3dE5gH7jK9mN1pQ3rS5tU7"
+    one.request.headers[f"x-{key}"] = key
+    one.metadata[key] = key
+    write(tmp_path / "in.flow", one)
+    check = moontap_command.run("scrub", "--check", "in.flow")
+    assert check.returncode == 1
+    assert "in.flow: flow 1: request header names: secret" in check.stdout.splitlines()
+    assert "in.flow: flow 1: metadata keys: secret" in check.stdout.splitlines()
+    assert key not in check.stdout + check.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_it_leaves_nothing(
+    moontap_command: Moontap, tmp_path: Path, number: signal.Signals
+) -> None:
+    record = write(tmp_path / "one.flow", flow()).read_bytes()
+    (tmp_path / "in.flow").write_bytes(record * 2000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moontap.cli", "scrub", "in.flow", "out.flow"],
+        cwd=tmp_path,
+        env=moontap_command.environment,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out.flow.*.part")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(tmp_path.glob(".out.flow.*.part"))
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    finally:
+        process.kill()
+        process.wait()
+    assert not list(tmp_path.glob("*out.flow*"))
 
 
 def test_a_salt(moontap_command: Moontap, rules: str, tmp_path: Path) -> None:

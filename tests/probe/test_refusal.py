@@ -10,6 +10,8 @@ import pytest
 from moontap.probe.ask import Answer
 from moontap.probe.dialect import CHAT, MESSAGES, Dialect
 from moontap.probe.refusal import refused, stalled, unreachable, without_call
+from moontap.probe.report import line
+from moontap.probe.rounds import Round
 
 
 def error(message: str) -> bytes:
@@ -38,7 +40,7 @@ def error(message: str) -> bytes:
     ],
 )
 def test_a_status(status: int, body: bytes, said: str, final: bool) -> None:
-    refusal = refused(Answer(status, body))
+    refusal = refused(Answer(status, body), str)
     assert str(refusal).startswith(said)
     assert str(refusal).isprintable()
     assert len(str(refusal)) < 400
@@ -74,13 +76,37 @@ EVENT = b'event: error\ndata: {"type":"error","error":{"message":"overloaded"}}\
     ],
 )
 def test_a_reply_without_a_call(dialect: Dialect, answer: Answer, said: str | None) -> None:
-    refusal = without_call(answer, dialect.read(answer.body))
+    refusal = without_call(answer, dialect.read(answer.body), str)
     assert (str(refusal) if refusal else "").startswith(said or "")
     assert (refusal is None) is (said is None)
 
 
 def test_no_answer_at_all_ends_it() -> None:
-    assert unreachable("http://x", "refused", False).final
-    assert "HTTPS_PROXY is not used" in str(unreachable("http://x", "refused", True))
+    assert unreachable("http://x", "refused", False, str).final
+    assert "HTTPS_PROXY is not used" in str(unreachable("http://x", "refused", True, str))
     assert stalled(120).final
     assert "120 s" in str(stalled(120))
+
+
+KEY = "Q@-made-up-0123456789-0123456789-0123456789"
+
+
+def without_key(text: str) -> str:
+    return text.replace(KEY, "***")
+
+
+@pytest.mark.parametrize("before", [0, 100, 140, 155, 159])
+def test_half_a_key_is_never_shown(before: int) -> None:
+    """What a server says is cut, and a key that was cut is no longer found."""
+    text = "x" * before + KEY
+    event = b"event: error\ndata: " + error(text).replace(b"{", b'{"type":"error",', 1) + b"\n\n"
+    said = [
+        refused(Answer(401, error(text)), without_key),
+        without_call(Answer(200, event), MESSAGES.read(event), without_key),
+        without_call(Answer(200, b"x"), CHAT.read(chat({"content": text})), without_key),
+        unreachable("http://x", text, False, without_key),
+        line(Round(1, text, (text,)), without_key),
+    ]
+    for one in said:
+        assert "x" * min(before, 60) in str(one)
+        assert "Q" not in str(one)

@@ -185,6 +185,21 @@ SAME = {
         messages(("user", "go")),
         messages(("user", "go")),
     ),
+    "citations of a text": (
+        MESSAGES,
+        messages(("assistant", [text("x", citations=[{"cited_text": "a"}])])),
+        messages(("assistant", [text("x")])),
+    ),
+    "who called a tool": (
+        MESSAGES,
+        messages(("assistant", [use("a", caller={"type": "direct"}, index=1)])),
+        messages(("assistant", [use("a")])),
+    ),
+    "a byte order mark": (
+        CHAT,
+        b"\xef\xbb\xbf" + chat(GO),
+        chat(GO),
+    ),
     "masks of two lengths": (
         MESSAGES,
         one(result("a", "key=*********")),
@@ -269,6 +284,56 @@ OTHER = {
         messages(("user", [{"type": "image", "source": {"data": "aGI="}}])),
     ),
     "a message more": (MESSAGES, messages(("user", "go")), messages(("user", "go"), ("user", "x"))),
+    "a content that no protocol knows": (
+        CHAT,
+        chat({"role": "user", "content": {"type": "text", "text": "A"}}),
+        chat({"role": "user", "content": {"type": "text", "text": "delete all"}}),
+    ),
+    "a content that is a number": (
+        MESSAGES,
+        messages(("user", 1)),
+        messages(("user", 2)),
+    ),
+    "a content that is false, and none": (
+        MESSAGES,
+        messages(("user", False)),
+        messages(("user", None)),
+    ),
+    "a result's content that no protocol knows": (
+        MESSAGES,
+        one(result("a", {"a": 1})),
+        one(result("a", {"a": 2})),
+    ),
+    "calls that are no list": (
+        CHAT,
+        chat(GO, {"role": "assistant", "tool_calls": {"a": 1}}),
+        chat(GO, {"role": "assistant", "tool_calls": {"a": 2}}),
+    ),
+    "an index in a text": (
+        CHAT,
+        chat({"role": "user", "content": [text("x", index=1)]}),
+        chat({"role": "user", "content": [text("x", index=2)]}),
+    ),
+    "whether a document is cited": (
+        MESSAGES,
+        messages(("user", [{"type": "document", "citations": {"enabled": True}}])),
+        messages(("user", [{"type": "document", "citations": {"enabled": False}}])),
+    ),
+    "a signature of a block that is no thinking": (
+        MESSAGES,
+        messages(("user", [{"type": "signed", "signature": "a"}])),
+        messages(("user", [{"type": "signed", "signature": "b"}])),
+    ),
+    "a member of a tool": (
+        MESSAGES,
+        messages(("user", "go"), tools=[{**TOOL, "index": 1}]),
+        messages(("user", "go"), tools=[{**TOOL, "index": 2}]),
+    ),
+    "a caller among a tool's members": (
+        MESSAGES,
+        messages(("user", "go"), tools=[{**TOOL, "caller": "a"}]),
+        messages(("user", "go"), tools=[{**TOOL, "caller": "b"}]),
+    ),
     "an image and a text that says the same": (
         MESSAGES,
         one(result("a", [{"type": "image", "source": "x"}])),
@@ -371,6 +436,16 @@ def test_other_requests_by_method_path_and_body(
     assert (len(made) == 1) == same
 
 
+@pytest.mark.parametrize("second", [b"[]", b"[1]", b"null", b"{}", b'[{"role":"user"}]'])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_where_messages_stand_twice_the_second_count(path: str, second: bytes) -> None:
+    body = dump({"messages": [{"role": "user", "content": str(n) * 300} for n in range(60)]})
+    twice = body[:-1] + b',"messages":' + second + b"}"
+    keys = Keys(Rules())
+    known = keys.key("POST", path, body)
+    assert keys.key("POST", path, twice) == Keys(Rules()).key("POST", path, twice) != known
+
+
 @pytest.mark.parametrize(
     ("one_path", "other_path", "same"),
     [
@@ -383,6 +458,61 @@ def test_other_requests_by_method_path_and_body(
 def test_a_query_counts_there(one_path: str, other_path: str, same: bool) -> None:
     made = {Keys(Rules()).key("GET", path, b"").whole for path in (one_path, other_path)}
     assert (len(made) == 1) == same
+
+
+JANUARY, JUNE = "on 2026-01-01?", "on 2026-06-01?"
+BOTH = ("assistant", [use("a"), use("b")])
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "second", "unlike"),
+    [
+        (MESSAGES, messages(("user", JANUARY)), messages(("user", JUNE)), 1),
+        (MESSAGES, messages(("user", JANUARY)), messages(("user", [text(JANUARY, **CACHED)])), 0),
+        (
+            CHAT,
+            chat(GO, asks(call("a")), answers("a", JANUARY), {"role": "user", "content": JUNE}),
+            chat(GO, asks(call("b")), answers("b", JUNE), {"role": "user", "content": JUNE}),
+            1,
+        ),
+        # parallel results in the order in which the tools ended, and to other calls
+        (
+            CHAT,
+            chat(asks(call("a"), call("b")), answers("a", JANUARY), answers("b", JUNE)),
+            chat(asks(call("x"), call("y")), answers("y", JUNE), answers("x", JANUARY)),
+            0,
+        ),
+        (
+            MESSAGES,
+            messages(BOTH, ("user", [result("a", JANUARY), result("b", JUNE)])),
+            messages(BOTH, ("user", [result("b", JUNE), result("a", JANUARY)])),
+            0,
+        ),
+        (
+            MESSAGES,
+            messages(BOTH, ("user", [result("a", JANUARY), result("b", JUNE)])),
+            messages(BOTH, ("user", [result("a", JUNE), result("b", JANUARY)])),
+            1,
+        ),
+        ("/v1/files", b'{"a": "2026-01-01"}', b'{"a":"2026-01-01"}', 0),
+        ("/v1/files", b'{"a": "2026-01-01"}', b'{"a":"2026-06-01"}', 1),
+    ],
+)
+def test_to_the_letter(path: str, first: bytes, second: bytes, unlike: int) -> None:
+    """Of requests with one key, how many messages are other ones."""
+    assert len({*keys_of(path, first, second)}) == 1
+    keys = Keys(Rules(), changing=False)
+    exact, other = (keys.exact("POST", path, body) for body in (first, second))
+    assert exact.unlike(other) == other.unlike(exact) == unlike
+
+
+def test_the_system_prompt_to_the_letter() -> None:
+    keys = Keys(Rules(), changing=False)
+    asides = [
+        keys.exact("POST", MESSAGES, messages(("user", "go"), system=said, metadata=more)).aside
+        for said, more in ((JANUARY, {}), (JANUARY, {"user_id": "a"}), (JUNE, {}))
+    ]
+    assert asides[0] == asides[1] != asides[2]
 
 
 def test_turns_and_links() -> None:

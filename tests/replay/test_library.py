@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from mitmproxy.addons.savehar import SaveHar
+from mitmproxy.http import HTTPFlow
 
 from moontap.capture.reader import Unreadable
 from moontap.replay.keys import Keys
@@ -89,6 +92,38 @@ def test_the_nearest(body: bytes, nearest: int, tmp_path: Path) -> None:
     one = library.nearest(Keys(Rules()).key("POST", MESSAGES, body))
     assert one
     assert one.number - 1 == nearest
+
+
+def test_another_file_in_its_place_is_not_served(tmp_path: Path) -> None:
+    path, body = tmp_path / "x.flow", messages_request()
+    one, other, more = (flow(body, [text]) for text in (b"one", b"two", b"three"))
+    other.id = one.id[:-1] + "x"  # of one length, so that a record begins at each offset
+    library = load([save(path, [one, one])], Rules())
+    save(path, [one, one, more])  # a tap still writes it
+    for recorded in library.exchanges:
+        response = recorded.flow().response
+        assert response
+        assert response.content == b"one"
+    save(path, [other, other])
+    for recorded in library.exchanges:
+        with pytest.raises(Unreadable, match=r"x\.flow: has changed since it was read"):
+            recorded.flow()
+
+
+def test_another_har_file_in_its_place_is_not_served(tmp_path: Path) -> None:
+    path, body = tmp_path / "x.har", messages_request()
+
+    def put(*flows: HTTPFlow) -> Path:
+        path.write_text(json.dumps(SaveHar().make_har(list(flows))))
+        return path
+
+    one, other = (flow(body, [text]) for text in (b"one", b"two"))
+    library = load([put(one, other)], Rules())
+    first = library.exchanges[0]
+    assert first.flow().request.content == body
+    put(other, one)  # their ids are their numbers
+    with pytest.raises(Unreadable, match="has changed"):
+        first.flow()
 
 
 def test_an_empty_library_has_no_nearest() -> None:

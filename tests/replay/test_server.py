@@ -18,6 +18,7 @@ from moontap.capture import metadata
 from moontap.redact.flow import Redactor
 from moontap.replay import pace
 from moontap.replay.library import load
+from moontap.replay.results import any_result
 from moontap.replay.server import Replay
 from moontap.rules import Rules
 from moontap.serving.tls import make_tls
@@ -153,14 +154,57 @@ async def test_the_one_with_the_same_prompt_and_limits_goes_first(tmp_path: Path
         assert await served(replay, [three, two, two, one, one]) == ["4", "3", "3", "1", "2"]
 
 
-async def test_among_equals_the_one_with_the_same_bytes_goes_first(tmp_path: Path) -> None:
+async def test_what_was_asked_to_the_letter_goes_first(tmp_path: Path) -> None:
     days = [messages_request(opening=f"It is 2026-11-2{n}.") for n in range(1, 4)]
     recorded = [flow(day, [str(n).encode()]) for n, day in enumerate(days, 1)]
     async with Replay(library(tmp_path, *recorded)) as replay:
         other = messages_request(opening="It is 2026-12-01.")
-        asked_for = [days[1], other, days[1], days[1]]
-        # Each is served before one comes again: an agent may ask for the same thing twice.
-        assert await served(replay, asked_for) == ["2", "1", "3", "2"]
+        asked_for = [days[1], other, days[1], other, other]
+        # One that was never recorded gets what was served least.
+        assert await served(replay, asked_for) == ["2", "1", "2", "3", "1"]
+
+
+NAMES = ("2026-01-01", "927d3e36-6ca2-4fcb-93c8-ebedc68d5c53", "1812345678")
+OTHERS = ("2026-06-01", "00000000-6ca2-4fcb-93c8-ebedc68d5c53", "1912345678")
+
+
+@pytest.mark.parametrize("name", range(3))
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("path", [MESSAGES, CHAT])
+async def test_requests_that_differ_by_what_a_placeholder_stands_for_do_not_swap(
+    path: str, once: bool, name: int, tmp_path: Path
+) -> None:
+    """Two sub-agents at once, in another order than then, with what changes from run to run: the
+    session's id, the system prompt, the spelling, and the date that a tool gave."""
+    make = messages_request if path == MESSAGES else chat_request
+
+    def turns(name: str, run: str, spaces: int | None) -> list[bytes]:
+        more: dict[str, Any] = {"metadata": {"user_id": run}, "system": f"run {run}"}
+        history = [("a", "date", f"it is {run}")]
+        made = [make(said, opening=f"weather {name}?", **more) for said in ((), history)]
+        return [json.dumps(json.loads(one), indent=spaces).encode() for one in made]
+
+    then = [turns(one[name], "2026-11-29", None) for one in (NAMES, OTHERS)]
+    recorded = [
+        flow(then[agent][turn], [f"{agent}-{turn}".encode()], path=path)
+        for turn, agent in ((0, 0), (0, 1), (1, 0), (1, 1))
+    ]
+    now = [turns(one[name], "2026-12-01", 1) for one in (NAMES, OTHERS)]
+    async with Replay(library(tmp_path, *recorded), once=once) as replay:
+        for turn, agent in ((0, 1), (0, 0), (1, 1), (1, 0)):
+            assert (await asked(replay, now[agent][turn], path)).text == f"{agent}-{turn}"
+
+
+async def test_a_refusal_and_then_an_answer_come_in_recorded_order(tmp_path: Path) -> None:
+    days = [messages_request(opening=f"It is 2026-11-2{n}.", system="x" * n) for n in (1, 2)]
+    recorded = [
+        flow(day, [b"%d%d" % (number, status)], status=status)
+        for number, day in enumerate(days)
+        for status in (529, 200)
+    ]
+    async with Replay(library(tmp_path, *recorded)) as replay:
+        got = [await asked(replay, days[n]) for n in (1, 0, 1, 0)]
+        assert [reply.text for reply in got] == ["1529", "0529", "1200", "0200"]
 
 
 async def test_two_sessions_at_once_get_their_own(tmp_path: Path) -> None:
@@ -247,7 +291,7 @@ async def test_an_error_in_the_protocols_own_form(tmp_path: Path) -> None:
                 "message": "moontap replay: no recorded request matches. Nearest: session.flow "
                 "1 of 2 (turn 2). It differs: messages[2] (user), tool result: recorded '/w', now "
                 "'/elsewhere'. If that does not matter, say so under `replay` in a rules file "
-                "(docs/rules.md).",
+                "(docs/rules.md). Or any tool result may do: --any-result.",
             },
         }
         reply = await asked(replay, chat_request(opening="x"), CHAT)
@@ -259,6 +303,66 @@ async def test_an_error_in_the_protocols_own_form(tmp_path: Path) -> None:
         assert len(replay.unmatched) == 3
         assert [one.matched for one in replay.asked] == [None] * 3
         assert replay.unserved == ["session.flow 1 of 2 (turn 2)", "session.flow 2 of 2 (turn 1)"]
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"messages":1}', b"\xff"])
+async def test_a_body_that_is_no_request_is_said(body: bytes, path: str, tmp_path: Path) -> None:
+    async with Replay(library(tmp_path, flow(messages_request()))) as replay:
+        reply = await asked(replay, body, path)
+        assert "The body of this one is no JSON object with a list of `messages`." in reply.text
+
+
+ESCAPE = "\x1b[2J\x1b]0;x\x07\x9b1m\u202e[lone]"
+
+
+def escaped(*history: Any, **more: Any) -> bytes:
+    """A request; half of a pair of surrogates in the place of `[lone]`."""
+    return messages_request(*history, **more).replace(b"[lone]", b"\\ud83d")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        escaped(opening=f"go {ESCAPE}"),
+        escaped([("a", ESCAPE, "/w")]),
+        escaped([("a", "pwd", ESCAPE)]),
+        escaped(tools=[{"name": ESCAPE}]),
+        json.dumps({**json.loads(messages_request()), "model": ESCAPE}).encode(),
+        messages_request().replace(b'"user"', json.dumps(ESCAPE).encode()),
+        dump({"model": "kimi-k3", "stream": True, "messages": [{"content": [{"type": "\x9b"}]}]}),
+    ],
+    ids=["text", "argument", "result", "tool", "model", "role", "kind"],
+)
+async def test_nothing_that_a_request_holds_moves_a_cursor(body: bytes, tmp_path: Path) -> None:
+    recorded = flow(messages_request([("a", "pwd", "/w")]))
+    async with Replay(library(tmp_path, recorded)) as replay:
+        reply = await asked(replay, body)
+        assert reply.json()["error"]["message"].isprintable()
+        assert replay.unmatched == [reply.json()["error"]["message"]]
+
+
+async def test_who_asks_again_with_other_tools_is_told_the_first_reason(tmp_path: Path) -> None:
+    """Claude Code leaves tools out after a refusal, and shows the last reason that it got."""
+    tools = [{"name": "Bash"}]
+    recorded = flow(messages_request([("a", "pwd", "/w")], tools=tools))
+    async with Replay(library(tmp_path, recorded)) as replay:
+        for given in (tools, [], [{"name": "Read"}]):
+            reply = await asked(replay, messages_request([("a", "pwd", "/x")], tools=given))
+            assert "tool result: recorded '/w', now '/x'" in reply.text
+        reply = await asked(replay, messages_request([("a", "pwd", "/w")], tools=[]))
+        assert "It differs: `tools`" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "request_of"), [(MESSAGES, messages_request), (CHAT, chat_request)]
+)
+async def test_any_result_will_do(tmp_path: Path, path: str, request_of: Any) -> None:
+    file = tmp_path / "session.flow"
+    save(file, [flow(request_of([("a", "pwd", "/w")]), path=path)])
+    async with Replay(load([file], any_result(Rules()))) as replay:
+        assert (await asked(replay, request_of([("b", "pwd", "/x")]), path)).status_code == 200
+        assert (await asked(replay, request_of([("b", "ls", "/w")]), path)).status_code == 400
 
 
 async def test_requests_that_are_not_json_are_refused_too(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from moontap.rules.replay import Replacement, Replay
         ("927d3e36-6ca2-4fcb-93c8-ebedc68d5c53", "[id]"),
         ("req_0123456789abcdefXYZ and toolu_01AbCdEfGhIjKlMnOp", "[id] and [id]"),
         ("chatcmpl-tool-0123456789abcdef0123", "[id]"),
+        ("msg_abcdefghijklmnopqrs1 msg_abcdefghijklmnopqrst", "[id] msg_abcdefghijklmnopqrst"),
         # masks of any length
         ("key ******** and ***************", "key [secret] and [secret]"),
         # reminders
@@ -53,10 +54,20 @@ def test_what_changes_from_run_to_run_is_a_placeholder(text: str, counted: str) 
         "<system-reminder>not closed",
         "my_call_12",
         "0123456789abcdef",
+        # A name that somebody gave; with a digit elsewhere as well as without.
+        "call_handleIncomingRequest()",
+        "1 call_handleIncomingRequest()",
     ],
 )
 def test_what_only_looks_like_it_stays(text: str) -> None:
     assert Texts()(text) == text
+
+
+def test_to_the_letter() -> None:
+    text = " on 2026-11-29 16:41 req_0123456789abcdefXYZ key ********\n"
+    text += "<system-reminder>2026-11-29</system-reminder>"
+    exact = "on 2026-11-29 16:41 req_0123456789abcdefXYZ key [secret]"
+    assert Texts(changing=False)(text) == exact
 
 
 def test_rules_come_first_and_in_order() -> None:

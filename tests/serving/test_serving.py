@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import h2.connection
 import pytest
 
 from moontap.serving.app import App, Request
@@ -124,6 +125,44 @@ async def test_a_stalled_answer_does_not_hold_up_the_end(tmp_path: Path) -> None
         begun = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - begun < 3
     writer.close()
+
+
+@both
+@pytest.mark.parametrize("after_a_part", [False, True])
+async def test_clients_that_leave_hold_up_nobody(
+    client: Client, after_a_part: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a wait, writing to one that has left took the loop for itself: another client waited
+    for 11 s, and each chunk made a warning."""
+    long, got = Play(chunks=(b"x" * 200,) * 50_000), 0
+
+    def answer(request: Request) -> Play:
+        return long if request.path == "/long" else Play(chunks=(b"short",))
+
+    async def leave(port: int) -> None:
+        nonlocal got
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        request = b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n"
+        if client is http2:
+            connection = h2.connection.H2Connection()
+            connection.initiate_connection()
+            names = {":method": "GET", ":scheme": "http", ":authority": "x", ":path": "/long"}
+            connection.send_headers(1, list(names.items()), end_stream=True)
+            request = connection.data_to_send()
+        writer.write(request)
+        await writer.drain()
+        while after_a_part and got < 1000:
+            got += len(await reader.read(1000))
+        writer.transport.abort()
+
+    async with Server(App(answer)) as server:
+        await asyncio.gather(*(leave(server.port) for _ in range(20)))
+        begun = asyncio.get_running_loop().time()
+        seen = await client(server.port)
+        assert asyncio.get_running_loop().time() - begun < 0.5
+        assert seen.pieces == [b"short"]
+    assert bool(got) == after_a_part
+    assert caplog.text == ""
 
 
 async def test_a_port_in_use_is_an_error() -> None:

@@ -67,7 +67,7 @@ def test_loop(moontap_replay, moontap_tap):
     # "off": ids reach the agent as the server gave them. "all": as behind `moontap run`.
     tap = moontap_tap(replay, rewrite="off")
     run_agent(COMMAND, tap, cwd=FOLDER, timeout=60, env={"ANTHROPIC_MODEL": "kimi-k3"})
-    assert_all_paired(tap, at_least=2)  # call 2 lost its result in the recording
+    assert_all_paired(tap, at_least=2)  # in the recording, call 2 has no result
 '''
     )
 

@@ -58,6 +58,13 @@ SEQUENCES: dict[str, tuple[Wire, list[bytes]]] = {
         ANTHROPIC,
         [messages_body(20), messages_body(20)[:-1] + b',"messages":[{"role":"user"}]}'],
     ),
+    **{
+        f"the second time {second.decode()}": (
+            OPENAI,
+            [chat_body(20), chat_body(20)[:-1] + b',"messages":' + second + b"}", chat_body(21)],
+        )
+        for second in (b"[]", b"[[]]", b"[null]", b'[{"role":""}]')
+    },
     "an unreadable message behind": (
         ANTHROPIC,
         [

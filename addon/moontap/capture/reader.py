@@ -4,7 +4,6 @@ A path in, HTTP flows out, one at a time. A damaged record is skipped, counted a
 stands before and after it is used. Never writes.
 """
 
-import json
 import os
 import re
 import stat
@@ -15,20 +14,21 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from mitmproxy import flow, http, version
-from mitmproxy.io import compat, har, tnetstring
+from mitmproxy.io import compat, tnetstring
+
+from moontap.capture import har, metadata
 
 TRAFFIC = "traffic.flow"
 """The name of the flow file in a capture folder."""
 
-_HAR = (b"{", b"\xef\xbb\xbf{")
-_ENTRIES = re.compile(r'"entries"\s*:\s*\[')
-_BETWEEN = (" ", "\t", "\r", "\n", ",")
-_ENTRY = re.compile(r'\{\s*"startedDateTime"')
 _HEAD = re.compile(rb"([1-9][0-9]{0,11}):")
 _HEAD_MOST = 13
-# A record is a dict, and mitmproxy writes the flow's last field first.
-_NEXT = re.compile(rb"[1-9][0-9]{0,11}:9:websocket;")
+# A record is a dict, and mitmproxy writes the flow's last field first. Each digit may be where its
+# length begins: those before it may be what a cut left of another.
+_NEXT = re.compile(rb"(?=[1-9][0-9]{0,11}:9:websocket;)")
 _STEP = 1 << 20
+_OVERLAP = 32
+_START = 4096  # bytes that tell what a file is
 
 
 class Unreadable(Exception):
@@ -88,17 +88,17 @@ class FlowFile:
         """The flows with their offsets, for `flow_at`; of a HAR file, their numbers from 0."""
         self.loss, self.count, others = Loss(), 0, 0
         with _opened(self.path) as file:
-            start = file.peek(_HEAD_MOST)[:_HEAD_MOST]
-            read = _har if start.startswith(_HAR) else _framed
+            start = file.peek(_START)
+            read = _har if har.looks_like(start) else _framed
             for at, end, one in read(file, self.loss):
                 if isinstance(one, http.HTTPFlow):
                     self.count += 1
-                    yield at, one
+                    yield at, _settled(at, one)
                 else:  # TCP, UDP or DNS: no traffic of an agent, and no loss
                     others += 1
                 self._progress(end)
         if self.loss and not self.count + others:
-            raise Unreadable(f"{self.path} {_nothing(start, self.loss)}")
+            raise Unreadable(f"{self.path} {_nothing(self.path.name, start, self.loss)}")
 
 
 def flow_at(path: Path, offset: int) -> http.HTTPFlow:
@@ -109,14 +109,14 @@ def flow_at(path: Path, offset: int) -> http.HTTPFlow:
 def flows_at(path: Path, offsets: Sequence[int]) -> Iterator[http.HTTPFlow]:
     """The same for several; a HAR file is read but once for them. Raises Unreadable."""
     with _opened(path) as file:
-        is_har = file.peek(_HEAD_MOST).startswith(_HAR)
+        is_har = har.looks_like(file.peek(_START))
         numbered = {at: one for at, _, one in _har(file, Loss()) if at in offsets} if is_har else {}
-        size = os.fstat(file.fileno()).st_size
+        frames = _Frames(file)
         for offset in offsets:
-            one = numbered.get(offset) if is_har else _record(file, offset, size)[1]
+            one = numbered.get(offset) if is_har else frames.record(offset)[1]
             if not isinstance(one, http.HTTPFlow):
                 raise Unreadable(f"{path}: has changed since it was read")
-            yield one
+            yield _settled(offset, one)
 
 
 def flow_files(paths: Sequence[Path]) -> list[Path]:
@@ -164,34 +164,50 @@ def _too_new(format_: int) -> str:
     )
 
 
-def _nothing(start: bytes, loss: Loss) -> str:
+def _nothing(name: str, start: bytes, loss: Loss) -> str:
     """What is the matter with a file of which no record can be read."""
     if loss.newer:
         return f"was {_too_new(loss.newer)}"
-    if start.startswith(_HAR):
+    if name.endswith(".jsonl"):
+        return f"holds lines, not flows: give the {TRAFFIC} beside it, or the folder"
+    if har.looks_like(start):
         return "holds no readable exchange: a HAR file has its exchanges in log.entries"
     if _HEAD.match(start):
         return f"holds no whole exchange: {loss}"
     return f"is not a flow file: give mitmproxy's format ({TRAFFIC}), a capture folder, or a HAR"
 
 
+def _settled(at: int, one: http.HTTPFlow) -> http.HTTPFlow:
+    """The flow with what mitmproxy takes as it finds it, whatever it is, of the right type."""
+    if not isinstance(one.id, str):
+        one.id = f"at-{at}"
+    one.comment = one.comment if isinstance(one.comment, str) else ""
+    one.marked = one.marked if isinstance(one.marked, str) else ""
+    one.metadata = metadata.settled(one.metadata)
+    return one
+
+
 type _Found = Iterator[tuple[int, int, flow.Flow]]
 """Records: where each begins (for a HAR file its number), how far the file is read, the flow."""
 
 
+def _har(file: IO[bytes], loss: Loss) -> _Found:
+    yield from har.flows(file.read(), loss.add)
+
+
 def _framed(file: IO[bytes], loss: Loss) -> _Found:
-    size = os.fstat(file.fileno()).st_size
+    frames = _Frames(file)
     at = 0
-    while at < size:
+    while at < frames.size:
         newer = 0
         try:
-            end, one = _record(file, at, size)
+            end, one = frames.record(at)
         except _Newer as error:
             end, one, newer = error.end, None, error.format
         if one is not None:
             yield at, end, one
         else:
-            end = end or _resume(file, at, size)
+            end = end or frames.resume(at)
             loss.add(at, end - at, newer)
         at = end
 
@@ -204,108 +220,76 @@ class _Newer(Exception):
         self.end, self.format = end, format_
 
 
-def _record(file: IO[bytes], at: int, size: int) -> tuple[int, flow.Flow | None]:
-    """The flow whose record begins there, and where that ends.
+class _Frames:
+    """The records of an open file, by where they begin.
 
-    No flow: the record is damaged; no end (0): nor can be told where it ends. Raises _Newer.
+    In vain, it reads at most some five times the file's size: what looks like the beginning of a
+    record, within a damaged one, can stand at every 15th byte and name the rest as its length.
     """
-    file.seek(at)
-    framed = _HEAD.match(file.read(_HEAD_MOST))
-    if not framed:
-        return 0, None
-    start, length = framed.end(), int(framed[1])
-    end = at + start + length + 1
-    if end > size:
-        return 0, None
-    if length > _STEP:  # where a damaged length says so, that much is not read for nothing
-        file.seek(end - 1)
-        if file.read(1) != b"}":
-            return 0, None
-    file.seek(at + start)
-    data = file.read(length + 1)
-    if data[-1:] != b"}":
-        return 0, None
-    try:
-        state = cast(Any, tnetstring.parse(ord("}"), memoryview(data)[:-1]))
-        format_ = state.get("version")
-        if isinstance(format_, int) and format_ > version.FLOW_FORMAT_VERSION:
-            raise _Newer(end, format_)
-        return end, flow.Flow.from_state(compat.migrate_flow(state))
-    except _Newer:
-        raise
-    except Exception:  # mitmproxy raises whatever its fields' converters do
-        # Its end is believed only where a record follows: the length may be what is damaged.
-        file.seek(end)
-        return end if end == size or _HEAD.match(file.read(_HEAD_MOST)) else 0, None
 
+    def __init__(self, file: IO[bytes]) -> None:
+        self.size = os.fstat(file.fileno()).st_size
+        self._file = file
+        self._in_vain = 0
 
-def _resume(file: IO[bytes], at: int, size: int) -> int:
-    """Where the next record begins, behind a damaged one; the end of the file where there is none.
+    def record(self, at: int) -> tuple[int, flow.Flow | None]:
+        """The flow whose record begins there, and where that ends.
 
-    What only looks like a beginning, as the damaged one's own does, belongs to the damage.
-    """
-    while (at := _beginning(file, at + 1, size)) < size:
-        try:
-            if _record(file, at, size)[0]:
-                break
-        except _Newer:
-            break
-    return at
-
-
-def _beginning(file: IO[bytes], at: int, size: int) -> int:
-    """Where, from there on, something looks like the beginning of a record."""
-    overlap = 32
-    while at < size:
+        No flow: the record is damaged; no end (0): nor can be told where it ends. Raises _Newer.
+        """
+        file = self._file
         file.seek(at)
-        if found := _NEXT.search(file.read(_STEP + overlap)):
-            return at + found.start()
-        at += _STEP
-    return size
-
-
-def _har(file: IO[bytes], loss: Loss) -> _Found:
-    """The exchanges of a HAR file, as mitmproxy itself reads them.
-
-    Not by its own reader, which gives the rest up at the first entry that it cannot read.
-    """
-    data = file.read()
-    text = data.decode("utf-8-sig", "replace")
-    for number, (start, end, entry) in enumerate(_entries(text, loss)):
+        framed = _HEAD.match(file.read(_HEAD_MOST))
+        if not framed:
+            return 0, None
+        start, length = at + framed.end(), int(framed[1])
+        end = start + length + 1
+        if end > self.size:
+            return 0, None
+        file.seek(end - 1)
+        if file.read(1) != b"}":  # a damaged length: that much is not read for nothing
+            return 0, None
+        file.seek(start)
+        data = file.read(length)
         try:
-            one = har.request_to_flow(cast(Any, entry))
-        except Exception:  # whatever is missing in it
-            loss.add(start, end - start)
-            continue
-        one.id = f"har-{number + 1}"  # mitmproxy would give another at each reading
-        yield number, len(data) * end // len(text), one
+            state = cast(Any, tnetstring.parse(ord("}"), memoryview(data)))
+            format_ = state.get("version")
+            if isinstance(format_, int) and format_ > version.FLOW_FORMAT_VERSION:
+                raise _Newer(end, format_)
+            return end, flow.Flow.from_state(compat.migrate_flow(state))
+        except _Newer:
+            raise
+        except Exception:  # mitmproxy raises whatever its fields' converters do
+            # Its end is believed only where a record follows: the length may be what is damaged.
+            file.seek(end)
+            if end == self.size or _HEAD.match(file.read(_HEAD_MOST)):
+                return end, None
+            self._in_vain += length
+            return 0, None
 
+    def resume(self, at: int) -> int:
+        """Where the next record begins, behind a damaged one; the end of the file where none does.
 
-def _entries(text: str, loss: Loss) -> Iterator[tuple[int, int, object]]:
-    """The entries with their place, one by one: what a cut took, or a fault in one, is lost alone.
+        What only looks like a beginning, as the damaged one's own does, belongs to the damage.
+        """
+        for place in self._beginnings(at + 1):
+            # With the place it grows: a bad stretch does not cost all that is behind it.
+            if self._in_vain > 2 * (self.size + place) + _STEP:
+                continue
+            try:
+                if self.record(place)[0]:
+                    return place
+            except _Newer:
+                return place
+        return self.size
 
-    Where an entry cannot be parsed, it goes on at the next that begins as mitmproxy's do.
-    """
-    decoder = json.JSONDecoder()
-    begun = _ENTRIES.search(text)
-    if not begun:
-        loss.add(0, len(text))
-        return
-    at = _between(text, begun.end())
-    while text[at : at + 1] != "]":
-        try:
-            entry, end = decoder.raw_decode(text, at)
-            yield at, end, entry
-        except ValueError:
-            found = _ENTRY.search(text, at + 1)
-            end = found.start() if found else len(text)
-            loss.add(at, end - at)
-            if end == len(text):
-                return
-        at = _between(text, end)
-
-
-def _between(text: str, at: int) -> int:
-    while text[at : at + 1] in _BETWEEN:
-        at += 1
-    return at
+    def _beginnings(self, at: int) -> Iterator[int]:
+        """Where, from there on, something looks like the beginning of a record."""
+        while at < self.size:
+            self._file.seek(at)
+            block = self._file.read(_STEP + _OVERLAP)
+            for found in _NEXT.finditer(block):
+                if found.start() >= _STEP:
+                    break
+                yield at + found.start()
+            at += _STEP

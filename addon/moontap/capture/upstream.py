@@ -6,6 +6,7 @@ A mitmproxy flow in, an `Answer` or a flow out. Pure: the saved flow is never ch
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from math import isfinite
 
 from mitmproxy import http
 
@@ -67,14 +68,14 @@ def answer(flow: http.HTTPFlow) -> Answer | None:
     if length is not None and length != str(len(body)) and not _cut(flow):
         headers = [(name, value) for name, value in headers if name.lower() != b"content-length"]
     started, ended = response.timestamp_start, flow.request.timestamp_end
-    wait = max(0.0, (started - ended) * 1000) if started and ended else 0.0
+    wait = (started - ended) * 1000 if started and ended else 0.0
     return Answer(
         response.status_code,
         response.reason,
         tuple(headers),
         _pieces(body, sizes),
         arrivals,
-        wait,
+        max(0.0, wait) if isfinite(wait) else 0.0,
         _cut(flow),
     )
 
@@ -106,7 +107,7 @@ def _upstream_body(flow: http.HTTPFlow, response: http.Response) -> tuple[bytes,
     body = flow.metadata.get(metadata.UPSTREAM_BODY)
     if body is None:
         return response.raw_content or b"", None
-    return bytes(body), flow.metadata.get(metadata.UPSTREAM_ENCODING)
+    return body, flow.metadata.get(metadata.UPSTREAM_ENCODING)
 
 
 def _cut(flow: http.HTTPFlow) -> bool:
@@ -115,8 +116,8 @@ def _cut(flow: http.HTTPFlow) -> bool:
 
 def _chunks(flow: http.HTTPFlow, length: int) -> tuple[list[int], tuple[float, ...]]:
     """Sizes that add up to the length, and arrivals."""
-    noted: Sequence[Sequence[float]] = flow.metadata.get(metadata.CHUNKS) or []
-    sizes, arrivals = [int(size) for size, _ in noted], tuple(float(ms) for _, ms in noted)
+    noted: Sequence[tuple[int, float]] = flow.metadata.get(metadata.CHUNKS) or []
+    sizes, arrivals = [size for size, _ in noted], tuple(float(ms) for _, ms in noted)
     total = sum(sizes)
     if not length:
         return [], ()

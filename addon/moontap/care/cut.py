@@ -4,6 +4,7 @@ What a reading of the file found goes in, the numbers of exchanges to keep come 
 believed only after the pairs were made anew from it. It writes nothing.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,9 +55,11 @@ class Pair:
 
 @dataclass(slots=True)
 class Book:
-    """What a file holds. Exchanges are numbered from 0."""
+    """What a file holds. Exchanges are numbered from 0. requests: a digest of each one's path and
+    body."""
 
     seen: Seen = field(default_factory=Seen)
+    requests: list[bytes] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
 
     def numbers(self, flow: str) -> list[int]:
@@ -68,7 +71,15 @@ class Book:
 def read(flows: Iterable[http.HTTPFlow], rules: Rules | None = None) -> Book:
     """Read a file."""
     book = Book()
-    for line in relog(flows, book.seen, rules):
+
+    def noted() -> Iterator[http.HTTPFlow]:
+        for flow in flows:
+            asked = f"{flow.request.method} {flow.request.path}\0".encode("utf-8", "replace")
+            body = flow.request.raw_content or b""
+            book.requests.append(hashlib.sha256(asked + body).digest())
+            yield flow
+
+    for line in relog(noted(), book.seen, rules):
         settled = None if book.seen.closed else book.seen.exchanges - 1
         # Results and arguments may come to megabytes each; their hashes say enough.
         kept = {name: line[name] for name in _NEEDED}
@@ -125,11 +136,16 @@ def smallest(book: Book, pair: Pair, load: Load, rules: Rules | None = None) -> 
 def playable(book: Book, numbers: Iterable[int]) -> list[int]:
     """The same exchanges with all that led to them: an agent can be run against these.
 
-    Requests that no session is named in (lists of models, token counts) may be anybody's.
+    Requests that no session is named in (lists of models, token counts) may be anybody's. Of a
+    request that was sent again and again only the last is kept, and those that were chosen: an
+    agent that asks so all night would be kept all night.
     """
     chosen = set(numbers)
     sessions = {book.seen.sessions[number] for number in chosen} | {None}
-    return [n for n in range(max(chosen) + 1) if book.seen.sessions[n] in sessions]
+    led = [n for n in range(max(chosen) + 1) if book.seen.sessions[n] in sessions]
+    asked = {n: (book.seen.sessions[n], book.requests[n]) for n in led}
+    last = {one: n for n, one in asked.items()}
+    return [n for n in led if n in chosen or last[asked[n]] == n]
 
 
 def _core(book: Book, pair: Pair) -> set[int]:

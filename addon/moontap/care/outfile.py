@@ -1,6 +1,7 @@
 """A new flow file on disk: there whole, or not at all.
 
-Flows in, a file of mode 0600 out. It replaces no file unless told to.
+Flows in, a file of mode 0600 out. It replaces no file unless told to, and never anything else:
+as root it could put a file in the place of /dev/null.
 """
 
 import os
@@ -18,21 +19,28 @@ class Refused(Exception):
 
 def check(path: Path, *, force: bool) -> None:
     """Raises Refused where something stands in the way: said before the work, not after it."""
-    if path.is_dir():
-        raise Refused(f"{path} is a folder: name a file in it")
-    if path.exists() and not force:
-        raise Refused(f"{path} exists: --force replaces it")
-    above = next(one for one in path.absolute().parents if one.exists())
-    if not above.is_dir():
-        raise Refused(f"{above} is a file: name a folder for it")
+    try:
+        if path.is_dir():
+            raise Refused(f"{path} is a folder: name a file in it")
+        if path.exists() and not path.is_file():
+            raise Refused(f"{path} is a pipe or device: name a file")
+        if path.exists() and not force:
+            raise Refused(f"{path} exists: --force replaces it")
+        above = next(one for one in path.absolute().parents if one.exists())
+        if not above.is_dir():
+            raise Refused(f"{above} is a file: name a folder for it")
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
 
 
 def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> int:
     """Write flows as they are; the size of the file. Makes its folder where there is none.
 
-    Raises Refused. Flows may come from the file that is replaced.
+    A symbolic link stays, and the file that it names is written. Raises Refused. Flows may come
+    from the file that is replaced.
     """
     check(path, force=force)
+    named, path = path, Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +58,7 @@ def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> i
                 part.unlink()
             raise
     except FileExistsError:
-        raise Refused(f"{path} exists: --force replaces it") from None
+        raise Refused(f"{named} exists: --force replaces it") from None
     except OSError as error:
-        raise Refused(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+        raise Refused(f"{named} cannot be written: {os.strerror(error.errno or 0)}") from None
     return size

@@ -57,14 +57,16 @@ def relog(flows: Iterable[http.HTTPFlow], seen: Seen, rules: Rules | None = None
     rules = rules or Rules()
     redactor, log = Redactor(rules), PairLog(rules.limits.result_bytes)
     for flow in flows:
-        redactor.redact(flow)
         seen.add(flow.id)
+        logged = None
         try:
+            redactor.redact(flow)
             logged = log.exchange(flow)
-        except ValueError as error:
+        except Exception as error:  # whatever somebody's file holds costs no other exchange
+            # The message of an error that nobody meant for people may quote the body.
+            why = error if isinstance(error, ValueError) else type(error).__name__
             path = flow.request.path.partition("?")[0]
-            seen.unread.append(redactor.mask_text(f"POST {path}: {error}"))
-            logged = None
+            seen.unread.append(redactor.mask_text(f"{flow.request.method} {path}: {why}"))
         seen.sessions.append(logged.session if logged else None)
         if logged:
             yield from _made(logged.lines, seen)

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from moontap.commands.saved import bar, lost
 from moontap.commands.terminal import put
 from moontap.commands.upstream import Upstream
 from moontap.report.summary import many
+from moontap.report.text import plain
 
 if TYPE_CHECKING:
     from moontap.replay.library import Library
@@ -42,6 +44,7 @@ to the real API. To see the tap with it: moontap run --upstream http://127.0.0.1
 """
 
 _MOST_NAMED = 5
+_PATH = re.compile(r"[A-Za-z0-9/._~%-]*")
 
 
 def add_parser(commands: Commands) -> None:
@@ -81,6 +84,11 @@ def add_parser(commands: Commands) -> None:
         help="serve each exchange once, then refuse; else the first comes again after the last",
     )
     parser.add_argument(
+        "--any-result",
+        action="store_true",
+        help="what a tool answers does not count: `ls` shows other files today",
+    )
+    parser.add_argument(
         "--rules", metavar="FILE", help="YAML file with rules for what counts (section replay)"
     )
     parser.add_argument("--tls", action="store_true", help="HTTPS, by an authority of its own")
@@ -113,11 +121,15 @@ def replay(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> "Library":
     from moontap.capture.reader import Unreadable, flow_files
     from moontap.replay.library import load
+    from moontap.replay.results import any_result
     from moontap.rules import load_rules
 
+    rules = load_rules(options.rules)
+    if options.any_result:
+        rules = any_result(rules)
     try:
         with bar(sum(path.stat().st_size for path in flow_files(options.paths))) as tell:
-            library = load(options.paths, load_rules(options.rules), tell)
+            library = load(options.paths, rules, tell)
     except Unreadable as error:
         raise UsageError(str(error)) from None
     if not library.exchanges:
@@ -151,8 +163,10 @@ async def _serve(
 ) -> None:
     from moontap.replay.server import Replay
 
+    refused: set[str] = set()
+
     def told(asked: "Asked") -> None:
-        put(mask(_line(asked)) + "\n", sys.stderr)
+        put(mask(_line(asked, refused)) + "\n", sys.stderr)
 
     server = Replay(library, pace=pace, once=options.once, port=options.port, tls=tls, told=told)
     try:
@@ -178,7 +192,11 @@ async def _serve(
 def _paste(server: "Replay", tls: "TLSFiles | None") -> str:
     from moontap.wire.types import Protocol
 
-    paths = server.library.paths
+    paths = {
+        protocol: path
+        for protocol, path in server.library.paths.items()
+        if _PATH.fullmatch(path)  # it goes into a shell, and files come from strangers
+    }
     where = Upstream(
         server.base_url,
         anthropic=paths.get(Protocol.ANTHROPIC, "/anthropic/v1/messages").removesuffix(
@@ -195,12 +213,14 @@ def _paste(server: "Replay", tls: "TLSFiles | None") -> str:
     return trust + to_paste(server.base_url, where)
 
 
-def _line(asked: "Asked") -> str:
+def _line(asked: "Asked", refused: set[str]) -> str:
+    """refused: what was said so far, a reason of several lines once; clients ask again."""
     path = asked.path.partition("?")[0]
-    status = asked.status or "broke off"
-    return (
-        f"{status} {asked.method} {path}, {asked.matched.label if asked.matched else asked.message}"
-    )
+    said = asked.matched.label if asked.matched else asked.message or ""
+    if asked.message is not None:
+        said = "refused for the same reason" if asked.message in refused else asked.message
+        refused.add(asked.message)
+    return plain(f"{asked.status or 'broke off'} {asked.method} {path}, {said}")
 
 
 def _summary(server: "Replay") -> list[str]:
@@ -211,7 +231,7 @@ def _summary(server: "Replay") -> list[str]:
         more = len(unserved) - _MOST_NAMED
         named += f"; and {more} more" if more > 0 else ""
         lines.append(
-            f"never asked for: {len(unserved)} of {len(server.library.exchanges)}: {named}"
+            f"never asked for: {len(unserved)} of {len(server.library.exchanges)}: {plain(named)}"
         )
     return lines
 

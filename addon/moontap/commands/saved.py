@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from moontap.capture.reader import FlowFile, Loss, Unreadable, flow_files
 from moontap.commands import UsageError
 from moontap.commands.options import shown
 from moontap.commands.terminal import put
@@ -19,6 +18,8 @@ from moontap.commands.terminal import put
 if TYPE_CHECKING:
     from mitmproxy import http
     from rich.progress import Progress, TaskID
+
+    from moontap.capture.reader import Loss
 
 PATIENCE_S = 0.5
 """Seconds that reading may take before a bar is shown."""
@@ -40,6 +41,8 @@ class Saved:
         bar: bool = True,
         patience: float = PATIENCE_S,
     ) -> None:
+        from moontap.capture.reader import Unreadable, flow_files
+
         try:
             self.files = flow_files([Path(path) for path in paths])
         except Unreadable as error:
@@ -82,6 +85,8 @@ class Saved:
     def _records(
         self, path: Path, before: int, tell: Callable[[int], None]
     ) -> "Iterator[tuple[int, http.HTTPFlow]]":
+        from moontap.capture.reader import FlowFile, Unreadable
+
         file = FlowFile(path, lambda at: tell(before + at))
         try:
             for record in file.records():
@@ -94,7 +99,7 @@ class Saved:
             self.said.append(lost(path, file.loss, file.count))
 
 
-def lost(path: Path, loss: Loss, count: int) -> str:
+def lost(path: Path, loss: "Loss", count: int) -> str:
     """A line that says what of a file could not be used. count: the flows that could."""
     return f"{shown(path)}: left out {loss}; {count} readable exchanges were used"
 

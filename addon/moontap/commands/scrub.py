@@ -5,9 +5,11 @@ A flow file, capture folder or HAR in; a clean flow file out, and a table of wha
 """
 
 import argparse
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,10 +100,9 @@ def _check(names: list[str], rules: "Rules") -> int:
                 put(f"{shown(path)}: flow {number}: {finding}\n", sys.stdout)
     code = saved.close()
     if not unclean and not code:
-        put(
-            f"clean: {many(saved.count, 'exchange')} in {many(len(saved.files), 'file')}\n",
-            sys.stdout,
-        )
+        files = many(len(saved.files), "file")
+        said = f"clean: {many(saved.count, 'exchange')} in {files}\n{_left(rules)}"
+        put(said if saved.count else f"no exchange in {files}\n", sys.stdout)
     return code or int(unclean > 0)
 
 
@@ -134,14 +135,35 @@ def _write(given: Path, out: Path, rules: "Rules", options: argparse.Namespace) 
             known = _learn(FlowFile(source, tell), rules)
             file = FlowFile(source, lambda at: tell(size + at))
             scrubber = Scrubber(rules, known, SALT if options.salt is None else options.salt)
-            write_flows(out, clean(file, scrubber), force=options.force)
+            with _told_to_end():
+                write_flows(out, clean(file, scrubber), force=options.force)
     except (Unreadable, Refused) as error:
         raise UsageError(str(error)) from None
-    put(_summary(counts, flows, file.count, out), sys.stdout)
+    put(_summary(counts, flows, file.count, out) + _left(rules), sys.stdout)
     if file.loss:
         put(f"moontap scrub: {lost(source, file.loss, file.count)}\n", sys.stderr)
         return 2
     return 0
+
+
+@contextmanager
+def _told_to_end() -> Iterator[None]:
+    """A signal to end ends as an exception does, so that no half-written file is left."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # Who had it ignored, as nohup does, wants it ignored.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _learn(flows: "Iterable[http.HTTPFlow]", rules: "Rules") -> "Known":
@@ -153,6 +175,14 @@ def _learn(flows: "Iterable[http.HTTPFlow]", rules: "Rules") -> "Known":
     for flow in flows:
         known.learn(flow)
     return known
+
+
+def _left(rules: "Rules") -> str:
+    """What nobody asked for is not looked for: said, because the file is about to be shared."""
+    scrub = rules.scrub
+    if scrub.names or scrub.paths or scrub.texts or scrub.json_paths:
+        return ""
+    return "names and paths stay: say which in a rules file, section `scrub` (--rules FILE)\n"
 
 
 def _summary(counts: "Counter[Kind]", flows: "Counter[Kind]", total: int, out: Path) -> str:

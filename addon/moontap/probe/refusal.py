@@ -1,14 +1,18 @@
 """Why a server could not be asked, and what helps.
 
-An answer in, one line for a person out. Pure; what the server says goes through `plain` and is cut.
+An answer in, one line for a person out. Pure; what the server says is masked whole (a cut one would
+show half a key), then goes through `plain` and is cut.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from moontap.probe.ask import Answer
 from moontap.probe.dialect import MOST_TOKENS, Said
 from moontap.report.text import short
+
+type Mask = Callable[[str], str]
 
 _SHOWN = 160
 
@@ -38,21 +42,21 @@ _SERVERS = "the server is in trouble: try again later"
 _FINAL = (401, 403)
 
 
-def refused(answer: Answer) -> Refusal:
-    """For a status other than 2xx."""
+def refused(answer: Answer, mask: Mask) -> Refusal:
+    """For a status other than 2xx. mask: takes the secrets out of what the server says."""
     status = answer.status
     remedy = _SERVERS if status >= 500 else _REMEDIES.get(status, _REMEDY)
     message = _message(answer.body)
-    said = f' "{short(message, _SHOWN)}"' if message else ""
+    said = f' "{short(mask(message), _SHOWN)}"' if message else ""
     return Refusal(f"{status}{said}: {remedy}", final=status in _FINAL)
 
 
-def without_call(answer: Answer, said: Said) -> Refusal | None:
+def without_call(answer: Answer, said: Said, mask: Mask) -> Refusal | None:
     """For a 2xx that names no call, or not with an id; None where all is well."""
     reply = said.reply
     if reply.error is not None:
-        message = _text_of(reply.error) or reply.error
-        return Refusal(f'an error in the reply, "{short(message, _SHOWN)}": try again later')
+        message = _text_of(reply.error) or json.dumps(reply.error, ensure_ascii=False)
+        return Refusal(f'an error in the reply, "{short(mask(message), _SHOWN)}": try again later')
     if not answer.body.strip() and not answer.cut:
         return Refusal("an empty reply: try again, or check --base-url")
     if answer.cut or (not reply.complete and (reply.message_id or reply.calls)):
@@ -63,17 +67,17 @@ def without_call(answer: Answer, said: Said) -> Refusal | None:
         choice = reply.choices.get(0)
         if choice and choice.stop_reason in ("max_tokens", "length"):
             return Refusal(f"no tool call within {MOST_TOKENS:,} tokens: try again, or --model")
-        text = short(choice.text if choice else "", _SHOWN)
+        text = short(mask(choice.text if choice else ""), _SHOWN)
         return Refusal(f'the model called no tool but said "{text}": try again, or another --model')
     if not all(said.ids):
         return Refusal("a tool call without an id: there is nothing to compare, nor to pair by")
     return None
 
 
-def unreachable(origin: str, reason: str, behind_proxy: bool) -> Refusal:
+def unreachable(origin: str, reason: str, behind_proxy: bool, mask: Mask) -> Refusal:
     """For an upstream that the tap got no answer from."""
     direct = "; HTTPS_PROXY is not used" if behind_proxy else ""
-    text = f"no answer from {origin}, {short(reason, _SHOWN)}: check --base-url{direct}"
+    text = f"no answer from {origin}, {short(mask(reason), _SHOWN)}: check --base-url{direct}"
     return Refusal(text, final=True)
 
 

@@ -5,6 +5,7 @@ Rounds, verdicts and refusals in, text out. Pure.
 
 from collections.abc import Sequence
 
+from moontap.probe.refusal import Mask
 from moontap.probe.rounds import Round
 from moontap.probe.verdict import MEANING, ROUNDS, Verdict
 from moontap.report.text import short
@@ -18,10 +19,10 @@ def heading(protocol: str, streamed: bool) -> str:
     return f"\n{protocol}, {'streamed' if streamed else 'whole'}"
 
 
-def line(one: Round) -> str:
-    """One round."""
-    ids = ", ".join(short(id_, _ID) for id_ in one.ids)
-    message = short(one.message_id, _ID) or "(no message id)"
+def line(one: Round, mask: Mask) -> str:
+    """One round. mask: takes the secrets out of an id, before it is cut."""
+    ids = ", ".join(short(mask(id_), _ID) for id_ in one.ids)
+    message = short(mask(one.message_id or ""), _ID) or "(no message id)"
     after = _COMPACTED if one.number == ROUNDS else ""
     return f"  ROUND {one.number}  message {message}  tool call {ids}{after}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from moontap.probe.ask import Answer
 from moontap.probe.dialect import Body, Dialect, Said
-from moontap.probe.refusal import refused, without_call
+from moontap.probe.refusal import Mask, refused, without_call
 from moontap.probe.verdict import Verdict, verdict
 
 type Ask = Callable[[Dialect, Body], Answer]
@@ -24,7 +24,12 @@ class Round:
 
 
 def play(
-    dialect: Dialect, model: str, streamed: bool, ask: Ask, show: Callable[[Round], None]
+    dialect: Dialect,
+    model: str,
+    streamed: bool,
+    ask: Ask,
+    show: Callable[[Round], None],
+    mask: Mask,
 ) -> Verdict:
     """Two rounds, and a third where they do not settle it. Raises Refusal, and what `ask` does."""
     rounds: list[Round] = []
@@ -32,9 +37,9 @@ def play(
     def take(body: Body) -> Said:
         answer = ask(dialect, body)
         if not 200 <= answer.status < 300:
-            raise refused(answer)
+            raise refused(answer, mask)
         said = dialect.read(answer.body)
-        if refusal := without_call(answer, said):
+        if refusal := without_call(answer, said, mask):
             raise refusal
         ids = tuple(id_ for id_ in said.ids if id_)
         rounds.append(Round(len(rounds) + 1, said.reply.message_id, ids))

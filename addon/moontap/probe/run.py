@@ -112,15 +112,15 @@ def _ask_all(plan: Plan, asker: "_Asker", outcome: Outcome, show: Callable[[str]
 
         def heard(one: Round, rounds: list[Round] = rounds) -> None:
             rounds.append(one)
-            show(asker.masked(report.line(one)))
+            show(report.line(one, asker.masked))
 
         show(report.heading(dialect.name, streamed))
         try:
-            found = play(dialect, plan.model, streamed, asker.ask, heard)
+            found = play(dialect, plan.model, streamed, asker.ask, heard, asker.masked)
         except Refusal as refusal:
             if asker.stopped.is_set():
                 return
-            reason = asker.masked(str(refusal))
+            reason = str(refusal)
             outcome.refusals.append(reason)
             show(report.not_asked(reason))
             if refusal.final:
@@ -184,15 +184,19 @@ class _Asker:
         except TimeoutError:
             raise stalled(plan.seconds) from None
         except OSError as error:
-            raise unreachable(plan.upstream.origin, str(error), plan.behind_proxy) from None
+            raise self._unreachable(str(error)) from None
         # The tap answers 502 itself where it gets no answer.
         if self._failures.last and answer.status == 502:
-            raise unreachable(plan.upstream.origin, self._failures.last, plan.behind_proxy)
+            raise self._unreachable(self._failures.last)
         self._outcome.answered += 1
         return answer
 
+    def _unreachable(self, reason: str) -> Refusal:
+        plan = self._plan
+        return unreachable(plan.upstream.origin, reason, plan.behind_proxy, self.masked)
+
     def masked(self, text: str) -> str:
-        """A line without secrets: a server may say back what it was sent."""
+        """A text without secrets: a server may say back what it was sent."""
         return self._mask(text.replace(self._plan.key, _MASK))
 
 

@@ -5,6 +5,8 @@ of a long conversation costs a comparison of bytes and the reading of what is ne
 """
 
 import re
+from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -31,7 +33,8 @@ _COUNT = re.compile(r"(?:^|/)v1/messages/count_tokens/*$")
 _KEYED = frozenset(("model", "stream", "tools", "system", "messages"))
 
 # Reading on behind a known beginning, as `wire.history` does.
-_HEAD = b'{"messages":[null'
+_MARK = b'"moontap: what was read before"'
+_HEAD = b'{"messages":[' + _MARK
 _SMALL = 4 * 1024
 _UNSTABLE = 4  # messages at the end that clients still change: cache marks move, reminders go
 _REREAD = 12  # further messages before a longer beginning is kept
@@ -76,6 +79,21 @@ class _Piece:
     shape: Message | None
 
 
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """What a request says, to the letter: to tell requests with one key apart.
+
+    messages: one digest each, of those that count. aside: of tools and system prompt.
+    """
+
+    messages: Counter[bytes]
+    aside: bytes = b""
+
+    def unlike(self, other: Self) -> int:
+        """How many messages the other has that are not here."""
+        return (other.messages - self.messages).total()
+
+
 @dataclass(slots=True)
 class _State:
     """How far a history was read.
@@ -104,10 +122,13 @@ class _Known:
 
 
 class Keys:
-    """Makes the keys of one library's requests, in any order. Bounded in memory."""
+    """Makes the keys of one library's requests, in any order. Bounded in memory.
 
-    def __init__(self, rules: Rules) -> None:
-        self.texts = Texts(rules.replay)
+    changing: whether dates, times and ids become placeholders.
+    """
+
+    def __init__(self, rules: Rules, *, changing: bool = True) -> None:
+        self.texts = Texts(rules.replay, changing=changing)
         self.system = rules.replay.system
         self.ignore = rules.replay.ignore
         self._pieces: dict[Protocol, dict[bytes, _Piece]] = {kind: {} for kind in Protocol}
@@ -128,6 +149,34 @@ class Keys:
             return self._other(method, path, _text(normal.other(body, self.texts)))
         except (ValueError, RecursionError):
             return self._other(method, path, body)
+
+    def exact(self, method: str, path: str, body: bytes) -> Exact:
+        """What tells it from others with its key. Never raises."""
+        kind = paired(method, path)
+        try:
+            split = _split(without(body, self.ignore)) if kind else None
+            if kind is not None and split is not None:
+                return self._exact(kind, *split)
+        except (ValueError, RecursionError):
+            pass
+        return Exact(Counter((self.key(method, path, body).whole,)))
+
+    def _exact(
+        self, kind: Protocol, members: dict[str, msgspec.Raw], raws: list[msgspec.Raw]
+    ) -> Exact:
+        aside = [self._value(name, members.get(name)) for name in ("tools", "system")]
+        said: Counter[bytes] = Counter()
+        pairing, leading = Pairing(), True
+        for raw in raws:
+            piece = self._piece(kind, bytes(raw))
+            if uncounted(kind, piece.system, leading, self.system):
+                aside.append(piece.digest)
+                continue
+            leading = False
+            if piece.shape is not None:
+                results = sorted(self._results(pairing, piece))
+                said[_digest(piece.digest, *results)] += 1
+        return Exact(said, _digest(*aside))
 
     def _other(self, method: str, path: str, body: bytes) -> Key:
         bare, _, query = path.partition("?")
@@ -160,7 +209,7 @@ class Keys:
         known = self._beginnings.find(body, kind) if len(body) >= _SMALL else None
         text = body if known is None else _HEAD + body[len(known.text) :]
         split = _split(text)
-        if known and (split is None or bytes(split[1][0]) != b"null"):
+        if known and (not split or not split[1] or bytes(split[1][0]) != _MARK):
             known, text = None, body  # a second `messages` behind: that one counts
             split = _split(text)
         if split is None:
@@ -293,7 +342,9 @@ def uncounted(kind: Protocol, system: bool, leading: bool, counts: bool) -> bool
 
 
 def without(body: bytes, paths: Sequence[JsonPath]) -> bytes:
-    """A JSON body without what the paths select. Raises ValueError where it is not JSON."""
+    """A JSON body without what the paths select, and without a byte order mark. Raises ValueError
+    where it is not JSON."""
+    body = body.removeprefix(BOM_UTF8)
     if not paths:
         return body
     document = jsontext.loads(body)

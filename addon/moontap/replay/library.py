@@ -11,7 +11,7 @@ from pathlib import Path
 from mitmproxy import http
 
 from moontap.capture.exchange import client_request
-from moontap.capture.reader import TRAFFIC, FlowFile, Loss, flow_at, flow_files
+from moontap.capture.reader import TRAFFIC, FlowFile, Loss, Unreadable, flow_at, flow_files
 from moontap.replay.keys import Key, Keys
 from moontap.rules import Rules
 from moontap.wire.protocol import of_request
@@ -37,7 +37,8 @@ class Recorded:
     """One recorded exchange.
 
     number: its place in its file, from 1. started: seconds since 1970. key: what its request asks
-    for, without its chain. messages: how many of its messages count.
+    for, without its chain. messages: how many of its messages count. mark: tells its record from
+    another at that offset.
     """
 
     source: Source
@@ -46,6 +47,7 @@ class Recorded:
     started: float
     key: Key
     messages: int
+    mark: str
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
@@ -57,8 +59,11 @@ class Recorded:
         return f"{self.source.name} {self.number} of {self.source.count}{turn}"
 
     def flow(self) -> http.HTTPFlow:
-        """The flow itself, from its file. Raises Unreadable."""
-        return flow_at(self.source.path, self.offset)
+        """The flow itself, from its file. Raises Unreadable, also where the file is another one."""
+        flow = flow_at(self.source.path, self.offset)
+        if _mark(flow) != self.mark:
+            raise Unreadable(f"{self.source.path}: has changed since it was read")
+        return flow
 
 
 class Library:
@@ -95,6 +100,7 @@ class Library:
             request.timestamp_start or 0,
             replace(key, chain=()),
             len(key.chain),
+            _mark(flow),
         )
         self.exchanges.append(recorded)
         for link in reversed(key.chain):  # the history before a known link is known
@@ -130,6 +136,11 @@ class Library:
             )
 
         return min(self.exchanges, key=unlike, default=None)
+
+
+def _mark(flow: http.HTTPFlow) -> str:
+    # The ids of a HAR file are the same in every file.
+    return f"{flow.id} {flow.request.timestamp_start!r}"
 
 
 def load(

@@ -17,7 +17,7 @@ SYSTEM = ("system", "developer")
 
 CALL, RESULT = "tool call", "tool result"
 
-_UNCOUNTED = frozenset(("cache_control", "signature", "citations", "index", "caller"))
+_MARKS = ("cache_control",)
 
 
 class Part(NamedTuple):
@@ -104,8 +104,11 @@ def _chat(value: Mapping[str, Any], texts: Texts) -> Iterator[Part]:
         yield Part("thinking", texts.value(thinking))
     yield from content
     calls = value.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        yield _chat_call(call, texts)
+    if isinstance(calls, list):
+        for call in calls:
+            yield _chat_call(call, texts)
+    elif calls is not None:
+        yield Part("tool_calls", texts.value(calls))
     rest = {
         name: texts.value(one)
         for name, one in _counted(value).items()
@@ -121,8 +124,7 @@ def _chat_call(call: object, texts: Texts) -> Part:
     id_ = jsontext.string(call.get("id"))
     function = call.get("function")
     if not isinstance(function, dict):
-        rest = {name: one for name, one in _counted(call).items() if name != "id"}
-        return Part(CALL, texts.value(rest), id_)
+        return Part(CALL, texts.value(_counted(call, "id", "index")), id_)
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         arguments = canonical.parse(arguments.encode("utf-8", "surrogatepass"))
@@ -130,10 +132,13 @@ def _chat_call(call: object, texts: Texts) -> Part:
 
 
 def _blocks(content: object, texts: Texts) -> Iterator[Part]:
-    """The blocks of a content, which may be a string, a list or nothing."""
+    """The blocks of a content: a string, a list, nothing, or what no protocol knows."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    for block in content if isinstance(content, list) else ():
+    if content is not None and not isinstance(content, list):
+        yield Part("content", texts.value(content))
+        return
+    for block in content or ():
         part = _block(block, texts)
         if part is not None:
             yield part
@@ -145,7 +150,7 @@ def _block(block: object, texts: Texts) -> Part | None:
     counted = _counted(block)
     kind = jsontext.string(counted.pop("type", None)) or "block"
     match kind:
-        case "text" if counted.keys() <= {"text"}:
+        case "text" if counted.keys() <= {"text", "citations"}:
             text = texts.value(counted.get("text", ""))
             return Part(kind, text) if text else None
         case "tool_use":
@@ -165,9 +170,10 @@ def _plain(parts: list[Part]) -> list[object]:
     return [part.value if part.kind == "text" else [part.kind, part.value] for part in parts]
 
 
-def _counted(members: Mapping[str, Any]) -> dict[str, Any]:
+def _counted(members: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    """Members without nulls and marks. more: what else does not count here."""
     return {
         name: value
         for name, value in members.items()
-        if value is not None and name not in _UNCOUNTED
+        if value is not None and name not in _MARKS and name not in more
     }

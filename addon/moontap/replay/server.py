@@ -4,8 +4,8 @@ It opens no connection, ever: what nothing recorded matches is refused, and the 
 is nearest.
 """
 
-import hashlib
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,10 +16,11 @@ from moontap.capture.exchange import client_request
 from moontap.capture.reader import Unreadable
 from moontap.redact.flow import Redactor
 from moontap.replay import difference, live, pace
-from moontap.replay.keys import Key, paired
+from moontap.replay.keys import Exact, Key, Keys, paired
 from moontap.replay.library import Library, Recorded
 from moontap.replay.pace import Pace
 from moontap.replay.refusal import refusal
+from moontap.report.text import plain
 from moontap.serving.app import App, Request
 from moontap.serving.play import BROKEN, Play
 from moontap.serving.server import Server
@@ -28,6 +29,9 @@ from moontap.serving.tls import TLSFiles
 _log = logging.getLogger("moontap.replay")
 
 _REMEDY = "If that does not matter, say so under `replay` in a rules file (docs/rules.md)."
+_BEST = (0, False, False, 0)
+_NOTHING = Exact(Counter())
+_ANY_RESULT = "Or any tool result may do: --any-result."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ class Replay:
         self._told = told
         self._redactor = Redactor(library.rules)
         self._served: dict[Recorded, int] = {}
-        self._bodies: dict[Recorded, bytes] = {}
+        self._letters = Keys(library.rules, changing=False)
+        self._exact: dict[Recorded, Exact] = {}
+        self._reasons: dict[tuple[object, ...], str] = {}
         # No date of our own: the recorded one is among the headers.
         self._server = Server(App(self._answer), port=port, tls=tls, date=False)
 
@@ -108,54 +114,73 @@ class Replay:
     def _answer(self, request: Request) -> Play:
         path, body = live.masked(request, self._redactor)
         key = self.library.keys.key(request.method, path, body)
-        found = self._choose(key, body)
+        found = self._choose(request.method, path, body, key)
         if found is None and not self.library.find(key):
             # A capture of a bare mitmproxy holds its secrets.
             as_is = live.plain(request)
             if as_is != (path, body):
-                found = self._choose(self.library.keys.key(request.method, *as_is), as_is[1])
+                other = self.library.keys.key(request.method, *as_is)
+                found = self._choose(request.method, *as_is, other)
         try:
             if found is not None:
                 played = self._play(found)
                 self._served[found] = self._served.get(found, 0) + 1
                 self._say(Asked(request.method, path, found, status=played.status))
                 return played
-            message = self._no_match(request.method, path, key, body)
+            # Claude Code asks again with other tools, and what it shows then is the last reason.
+            asked = (key.kind, key.model, *key.chain)
+            message = self._reasons.get(asked) if key.chain else None
+            if message is None:
+                message = self._reasons[asked] = self._no_match(request.method, path, key, body)
         except Unreadable as error:
             message = f"moontap replay: {error}"
+        message = plain(message)  # what a request holds goes to terminals
         refused = refusal(paired(request.method, request.path), message)
         self._say(Asked(request.method, path, None, message, refused.status))
         return refused
 
-    def _choose(self, key: Key, body: bytes) -> Recorded | None:
+    def _choose(self, method: str, path: str, body: bytes, key: Key) -> Recorded | None:
         """Of the recorded exchanges with this key the one to serve now, if there is one.
 
-        The same system prompt and limits first, then what was served least, then the same bytes,
-        then recorded order.
+        First the one whose messages are the same to the letter, or the most of them: what a
+        placeholder stands for may be what was asked. Then the same system prompt and limits, then
+        what was served least, then recorded order.
         """
         found = self.library.find(key)
         if self._once:
             found = [one for one in found if one not in self._served]
-        if not found:
-            return None
-        ranks = [(one.key.context != key.context, self._served.get(one, 0)) for one in found]
-        best = min(ranks)
-        first = [one for one, rank in zip(found, ranks, strict=True) if rank == best]
-        if len(first) > 1:
-            digest = hashlib.sha256(body).digest()
-            return next((one for one in first if self._body(one) == digest), first[0])
-        return first[0]
+        if len(found) < 2:
+            return found[0] if found else None
+        exact = self._letters.exact(method, path, body)
+        best: tuple[tuple[int, bool, bool, int], Recorded] | None = None
+        for one in found:
+            recorded = self._recorded(one)
+            rank = (
+                recorded.unlike(exact),
+                one.key.context != key.context,
+                recorded.aside != exact.aside,
+                self._served.get(one, 0),
+            )
+            if best is None or rank < best[0]:
+                best = rank, one
+            if rank == _BEST:
+                break  # each is read from its file: not thousands of them for a first request
+        assert best
+        return best[1]
 
-    def _body(self, recorded: Recorded) -> bytes:
-        """The digest of a recorded request's body; read from its file once."""
-        if recorded not in self._bodies:
-            self._bodies[recorded] = b""
+    def _recorded(self, recorded: Recorded) -> Exact:
+        """What a recorded request says; read from its file once."""
+        if recorded not in self._exact:
+            self._exact[recorded] = _NOTHING
             try:
-                body = client_request(recorded.flow())
-                self._bodies[recorded] = hashlib.sha256(body).digest()
+                flow = recorded.flow()
+                request = flow.request
+                self._exact[recorded] = self._letters.exact(
+                    request.method, request.path, client_request(flow)
+                )
             except (ValueError, Unreadable):
                 pass
-        return self._bodies[recorded]
+        return self._exact[recorded]
 
     def _play(self, recorded: Recorded) -> Play:
         answer = upstream.answer(recorded.flow())
@@ -174,6 +199,8 @@ class Replay:
         nearest = self.library.nearest(key)
         if nearest is None:
             return f"{said} The capture holds none."
+        if nearest.key.kind != key.kind and paired(method, path) and not key.turn:
+            return f"{said} The body of this one is no JSON object with a list of `messages`."
         if nearest.key.kind != key.kind:
             return f"{said} None is of this kind: {key.kind}."
         flow = nearest.flow()
@@ -183,7 +210,8 @@ class Replay:
         except ValueError:
             recorded = flow.request.raw_content or b""
         differs = difference.between(self.library.keys, method, path, recorded, body)
-        return f"{said} Nearest: {nearest.label}. It differs: {differs}. {_REMEDY}"
+        said = f"{said} Nearest: {nearest.label}. It differs: {differs}. {_REMEDY}"
+        return f"{said} {_ANY_RESULT}" if ", tool result: recorded " in differs else said
 
     def _say(self, asked: Asked) -> None:
         self.asked.append(asked)

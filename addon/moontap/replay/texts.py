@@ -57,7 +57,8 @@ _TABLE: Sequence[_Changing] = (
     ),
     _Changing(
         _IDS,
-        re.compile(rf"\b(?:{'|'.join(_IDS)})(?:tool-)?[0-9A-Za-z]{{16,}}\b"),
+        # With a digit: `call_handleIncomingRequest` is a name that somebody gave.
+        re.compile(rf"\b(?:{'|'.join(_IDS)})(?:tool-)?(?=[A-Za-z]*[0-9])[0-9A-Za-z]{{16,}}\b"),
         "[id]",
     ),
     _Changing(
@@ -87,16 +88,21 @@ _TABLE: Sequence[_Changing] = (
         ),
         "[date]",
     ),
-    # A capture has as many as the secret was long, and another key has another length.
-    _Changing(("******",), re.compile(r"\*{6,}"), "[secret]"),
 )
+
+# A capture has as many as the secret was long, and another key has another length.
+_SECRET = _Changing(("******",), re.compile(r"\*{6,}"), "[secret]")
 
 
 class Texts:
-    """What counts of a text, by the rules and by what always holds."""
+    """What counts of a text, by the rules and by what always holds.
 
-    def __init__(self, rules: Replay | None = None) -> None:
+    changing: whether dates, times and ids become placeholders.
+    """
+
+    def __init__(self, rules: Replay | None = None, *, changing: bool = True) -> None:
         self._replace = (rules or Replay()).replace
+        self._table = (*_TABLE, _SECRET) if changing else (_SECRET,)
         # A client sends its last message once more, without the cache mark: the same text.
         self._recent = lru_cache(_RECENT)(self._counted)
 
@@ -112,7 +118,7 @@ class Texts:
             text = "\n".join(piece for piece in pieces if piece)
         if not _ANY.search(text):
             return text.strip()
-        for maybe, pattern, placeholder in _TABLE:
+        for maybe, pattern, placeholder in self._table:
             for sign in maybe:
                 if sign in text if isinstance(sign, str) else sign.search(text):
                     text = pattern.sub(placeholder, text)

@@ -12,6 +12,7 @@ import errno
 import signal
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from moontap.serving.tls import DEFAULT_NAME, TLSFiles, make_tls
@@ -108,14 +109,22 @@ async def _run(options: argparse.Namespace, script: Script | None, tls: TLSFiles
         await stop.wait()
 
 
+def _tls(options: argparse.Namespace, stack: ExitStack) -> TLSFiles | None:
+    if not options.tls:
+        return None
+    folder = options.tls_dir or stack.enter_context(
+        tempfile.TemporaryDirectory(prefix="moontap-standin-")
+    )
+    return make_tls(folder, options.tls_name)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs until a signal. Exit code 0, or 2 with one line on stderr."""
     options = _parser().parse_args(arguments)
     try:
         script = load_script(options.script) if options.script else None
-        with tempfile.TemporaryDirectory(prefix="moontap-standin-") as temporary:
-            tls = make_tls(options.tls_dir or temporary, options.tls_name) if options.tls else None
-            asyncio.run(_run(options, script, tls))
+        with ExitStack() as stack:
+            asyncio.run(_run(options, script, _tls(options, stack)))
     except ScriptError as e:
         print(f"standin: {e}", file=sys.stderr)
         return 2

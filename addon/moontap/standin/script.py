@@ -124,6 +124,10 @@ DEFAULT_SCRIPT = Script(
             _bash("ls", "List the files"),
             _bash("date", "Show the date"),
         )
-    )
+    ),
+    conversations=(
+        Conversation(match="(moontap probe, ", steps=2 * (Step(calls=(Call("pwd"),)),)),
+    ),
 )
-"""Three calls of a `Bash` tool, one after the other: what is played when no script is given."""
+"""Three calls of a `Bash` tool, one after the other: what is played when no script is given. To
+`moontap probe`, the two calls that it asks for."""

@@ -4,8 +4,11 @@ A command and a server in; its exit code and output out. Nothing that it started
 """
 
 import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +18,7 @@ from pathlib import Path
 from moontap.testing.served import Served
 
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "MOONSHOT_API_KEY", "KIMI_API_KEY")
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _NOWHERE = "http://127.0.0.1:9"
 _LOOPBACK = "127.0.0.1,localhost"
 
@@ -39,12 +43,13 @@ def run_agent(
 
     timeout: seconds, after which it is ended; that is no error, an agent that loops does so. env:
     further variables. What it printed is printed, for pytest to show where the test fails.
-    Raises OSError where it cannot be started.
+    Raises OSError, which names the command, where it cannot be started.
     """
+    program = _program(command[0], env)
     # A file, not a pipe: what the agent left behind may hold a pipe open for good.
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
-            [*command],
+            [program, *command[1:]],
             env=environment(os.environ, served) | dict(env or {}),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -64,6 +69,16 @@ def run_agent(
     print(output)
     print(f"({command[0]}: " + ("its time was up)" if code is None else f"exit code {code})"))
     return Ran(code, output)
+
+
+def _program(name: str, env: Mapping[str, str] | None) -> str:
+    """Where a command is; for a `python` that is not on PATH, the one that runs the tests."""
+    found = shutil.which(name, path=(env or {}).get("PATH"))
+    if found is None and _PYTHON.fullmatch(name):
+        return sys.executable
+    if found is None and not os.path.dirname(name):
+        raise FileNotFoundError(f"{name}: command not found; the agent must be on PATH")
+    return name
 
 
 def environment(given: Mapping[str, str], served: Served) -> dict[str, str]:

@@ -6,23 +6,11 @@ It imports mitmproxy and hypercorn.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from moontap.redact.jsonpaths import compile_path
-from moontap.replay import library, pace
+from moontap.replay import library, pace, results
 from moontap.replay.server import Replay
 from moontap.rules import load_rules
-
-_RESULTS = tuple(
-    map(
-        compile_path,
-        (
-            '$.messages[?@.role=="tool"].content',
-            "$.messages[*].content[?@.type=='tool_result']['content', 'is_error']",
-        ),
-    )
-)
 
 
 @asynccontextmanager
@@ -36,8 +24,7 @@ async def player(
     """
     paced, given = pace.parse(str(speed)), load_rules(rules)
     if any_result:
-        matching = replace(given.replay, ignore=(*given.replay.ignore, *_RESULTS))
-        given = replace(given, replay=matching)
+        given = results.any_result(given)
     read = await asyncio.to_thread(library.load, [path], given)
     async with Replay(read, pace=paced, once=once) as replay:
         yield replay

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moontap.commands.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, parse, variables
+from moontap.report.text import plain
 from moontap.testing.checks import logged, lost
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Replayed(Served):
 
     def notes(self) -> list[str]:
         return [
-            f"{self.flow.name}: {_here(text)}" + (f" ({count} times)" if count > 1 else "")
+            plain(f"{self.flow.name}: {_here(text)}") + (f" ({count} times)" if count > 1 else "")
             for text, count in Counter(self.unmatched).items()  # clients ask again
         ]
 
@@ -117,9 +118,7 @@ class Replayed(Served):
 def _here(text: str) -> str:
     """What a replay says to users of its command, for users of the fixture."""
     text = text.replace("without --once", "with once=False")
-    if ", tool result: recorded " in text:
-        text += " Or any tool result may do: any_result=True."
-    return text
+    return text.replace("--any-result", "any_result=True")
 
 
 class Tapped(Served):
@@ -165,7 +164,7 @@ class Tapped(Served):
         state = self._tap.close()  # the test has failed: what waits now is lost
         if state.folder is None:
             return ["no request came through the tap", *state.troubles]
-        lines = [lost(logged(state.folder)), f"capture: {state.folder}"]
+        lines = [lost(logged(state.folder)), f"capture: {plain(str(state.folder))}"]
         return [*state.troubles, *filter(None, lines)]
 
 

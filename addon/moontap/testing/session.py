@@ -12,6 +12,7 @@ from typing import Any
 
 from moontap.commands.upstream import Upstream, parse
 from moontap.report.summary import many
+from moontap.report.text import plain
 from moontap.testing.background import Background
 from moontap.testing.keys import Access
 from moontap.testing.places import Places
@@ -155,7 +156,7 @@ class Test:
         return said
 
     def _keep(self, recording: Recording) -> str:
-        shown = os.path.relpath(recording.flow)
+        shown = plain(os.path.relpath(recording.flow))
         if not self.passed:
             return f"not recorded, as the test did not pass: {shown}"
         from moontap.testing.records import keep

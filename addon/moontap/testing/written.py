@@ -56,7 +56,7 @@ def source(
     env = f', env={{"ANTHROPIC_MODEL": {_text(about.model)}}}' if about.model else ""
     name = re.sub(r"\W+", "_", flow.stem.lower()).strip("_") or "session"
     count = f", at_least={about.calls}" if about.calls > 1 else ""
-    why = f"  # call {about.calls} lost its result in the recording" if about.lost else ""
+    why = f"  # in the recording, call {about.calls} has no result" if about.lost else ""
     return f'''"""{flow.name}, played to the agent again: no tool call may lose its result.
 
 Written by `moontap test`, yours to change. It needs no key and no network.

@@ -21,7 +21,9 @@ _UNSTABLE = 6  # messages at the end that clients still change: cache marks move
 _REREAD = 0.25  # part of a body behind its known beginning, up to this many bytes,
 _REREAD_MOST = 128 * 1024  # before a longer beginning is kept
 
-_HEAD = b'{"messages":[{"role":""}'
+# A role that no client gives, in place of the messages that are known.
+_HERE = "known"
+_HEAD = b'{"messages":[{"role":"known"}'
 
 
 class _Raw(msgspec.Struct):
@@ -87,8 +89,8 @@ def _resume(wire: Wire, known: _Known, body: bytes) -> Request | None:
         rest = wire.read_request(_HEAD + body[len(known.text) :])
     except ValueError:
         return None
-    first = rest.messages[0]
-    if first.role or first.calls or first.results:
+    first = rest.messages[0] if rest.messages else None
+    if first is None or first.role != _HERE:
         return None  # a second `messages` behind: that one counts
     head = known.note.head
     return Request(

@@ -1,0 +1,79 @@
+"""What of a flow's metadata is taken back from a file: what moontap itself would have put there."""
+
+import time
+from typing import Any
+
+import pytest
+
+from moontap.capture import metadata
+from moontap.capture.metadata import settled
+
+WELL: dict[str, list[Any]] = {
+    metadata.UPSTREAM_BODY: [b"", b"\xff"],
+    metadata.UPSTREAM_ENCODING: ["gzip", "gzip, br"],
+    metadata.CHUNKS: [[], [[0, 0.0], [5, 1], [2**40, -3.5]]],
+    metadata.HEALED: [[], [[0, 0, b""], [0, 4, b"go"], [4, 1, b""]]],
+    metadata.INCOMPLETE: [True],
+    metadata.CALLS: [0, 7],
+    metadata.REWRITTEN: [0, 7],
+    metadata.SESSION: ["", "conversation-1"],
+    metadata.SCRUBBED: [b"12345678"],
+}
+ODD: dict[str, list[Any]] = {
+    metadata.UPSTREAM_BODY: [3_000_000_000, "text", [1, 2], True],
+    metadata.UPSTREAM_ENCODING: [5, b"gzip", "gz\r\nip", "gz\u00efp"],
+    metadata.CHUNKS: [
+        *(5, "moontap", {}, [1], [[]], [[1]], ["ab"], [[1, 2, b"x"]], [{"a": 1, "b": 2}]),
+        *([[-1, 0.0]], [[1.0, 0.0]], [[True, 0.0]], [["1", 0.0]], [[10**400, 0.0]]),
+        *([[1, None]], [[1, "0"]], [[1, float("nan")]], [[1, float("inf")]], [[1, 10**400]]),
+    ],
+    metadata.HEALED: [
+        *(7, "abc", [0], [[0]], [[0, 1]], [[0, 1, "x"]], [[-1, 1, b""]], [[0, -1, b""]]),
+        *([[0, 1.0, b""]], [[0, 5, b"x"], [3, 1, b"y"]], [[9, 1, b"x"], [0, 1, b"y"]]),
+    ],
+    metadata.INCOMPLETE: [1, "yes"],
+    metadata.CALLS: [-1, 1.5, "1", True, 10**400],
+    metadata.REWRITTEN: [-1, None, [1]],
+    metadata.SESSION: [5, b"s", ["s"], {}],
+    metadata.SCRUBBED: ["12345678", 8, 3_000_000_000],
+}
+
+
+def test_every_name_has_its_cases() -> None:
+    names = {*metadata.ALL, metadata.SCRUBBED}
+    assert names == WELL.keys() == ODD.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in WELL.items() for value in values]
+)
+def test_what_moontap_puts_there_stays(name: str, value: Any) -> None:
+    kept = {name: value, "other.addon": 1}
+    assert settled(kept) is kept
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in ODD.items() for value in [*values, None]],
+    ids=lambda one: str(one)[:30],
+)
+def test_anything_else_goes_alone(name: str, value: Any) -> None:
+    kept = {metadata.SESSION + "x": None, name: value, "other.addon": [1, {"a": None}]}
+    assert settled(kept) == {metadata.SESSION + "x": None, "other.addon": [1, {"a": None}]}
+    assert name in kept
+
+
+@pytest.mark.parametrize("kept", [None, 5, "x", b"x", [["a", 1]]])
+def test_what_is_no_dict_is_empty(kept: Any) -> None:
+    assert settled(kept) == {}
+
+
+def test_names_that_are_no_strings_go() -> None:
+    assert settled({1: "a", b"b": 2, "c": 3, None: 4}) == {"c": 3}
+
+
+def test_a_hundred_thousand_chunks_take_no_time() -> None:
+    kept = {metadata.CHUNKS: [[100, float(at)] for at in range(100_000)]}
+    begun = time.process_time()
+    assert settled(kept) is kept
+    assert time.process_time() - begun < 1
