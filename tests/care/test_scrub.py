@@ -20,6 +20,7 @@ from mitmproxy.test import tflow
 
 from moontap.capture import metadata
 from moontap.capture.exchange import client_request
+from moontap.care.connections import forget
 from moontap.care.identities import Known
 from moontap.care.parts import Finding
 from moontap.care.scrub import Scrubber, findings
@@ -100,6 +101,12 @@ def put(flow: http.HTTPFlow, place: str, text: str) -> None:
             flow.comment = text
         case ["metadata"]:
             flow.metadata["mine"] = {"a": [text, 1, None, text.encode()]}
+        case ["marked"]:
+            flow.marked = text
+        case ["close", "reason"]:
+            flow.websocket = tflow.twebsocketflow().websocket
+            assert flow.websocket
+            flow.websocket.close_reason = text
         case ["websocket"]:
             flow.websocket = tflow.twebsocketflow().websocket
             assert flow.websocket
@@ -126,6 +133,8 @@ PLACES = {
     "comment": "comment",
     "metadata": "metadata mine",
     "websocket": "websocket message 0",
+    "marked": "marked",
+    "close reason": "websocket close reason",
 }
 
 
@@ -380,6 +389,69 @@ def test_secrets_as_ever_and_across_flows() -> None:
     assert second.request.headers["authorization"] == "Bearer ***"
     assert second.metadata["proxyauth"] == ["***", "***"]
     assert findings(second, RULES, known) == []
+
+
+KEY = "sk-aB3dE5gH7jK9mN1pQ3rS5tU7"
+
+
+@pytest.mark.parametrize(
+    ("where", "plant"),
+    [
+        ("request method", lambda flow: setattr(flow.request.data, "method", KEY.encode())),
+        ("request scheme", lambda flow: setattr(flow.request, "scheme", KEY)),
+        ("request http version", lambda flow: setattr(flow.request, "http_version", KEY)),
+        ("response http version", lambda flow: setattr(flow.response, "http_version", KEY)),
+        ("request host", lambda flow: setattr(flow.request.data, "host", f"{KEY}.example")),
+        ("request header names", lambda flow: flow.request.headers.update({f"x-{KEY}": KEY})),
+        ("response header names", lambda flow: flow.response.headers.update({f"x-{KEY}": KEY})),
+        (
+            "response trailer names",
+            lambda flow: setattr(flow.response, "trailers", http.Headers([(KEY.encode(), b"1")])),
+        ),
+        ("metadata keys", lambda flow: flow.metadata.update({KEY: KEY})),
+        ("metadata mine", lambda flow: flow.metadata.update({"mine": {KEY: 1}})),
+        ("marked", lambda flow: setattr(flow, "marked", KEY)),
+        ("request query", lambda flow: setattr(flow.request, "path", f"/v1/messages?{KEY}")),
+    ],
+)
+def test_secrets_in_small_places(where: str, plant: Callable[[http.HTTPFlow], None]) -> None:
+    flow = flow_of(b'{"a":1}')
+    forget(flow)
+    assert findings(flow) == []
+    plant(flow)
+    found = [str(one) for one in findings(flow) if one.kind is not Kind.CONNECTION]
+    assert found == [f"{where}: secret"]
+    scrubbed(flow)
+    assert KEY.encode() not in stored(flow)
+
+
+@pytest.mark.parametrize("name", ["snappy", "gzip"])
+def test_bodies_that_cannot_be_read(name: str) -> None:
+    body = b"\x05\x00made-\x05\x00up.to\x05\x00ken_0\x00\xff"
+    flow = flow_of(body, body)
+    assert flow.response
+    for message in (flow.request, flow.response):
+        message.headers["content-encoding"] = name
+    flow.metadata[metadata.UPSTREAM_BODY] = body
+    flow.metadata[metadata.UPSTREAM_ENCODING] = name
+    forget(flow)
+    places = ("metadata moontap.upstream_body", "request body", "response body")
+    assert [str(one) for one in findings(flow)] == [f"{place}: unreadable" for place in places]
+    scrubbed(flow)
+    assert flow.request.raw_content == flow.response.raw_content == b"*" * len(body)
+    assert flow.metadata[metadata.UPSTREAM_BODY] == b"*" * len(body)
+
+
+def test_a_decoded_body_is_one_place() -> None:
+    body = gzip.compress(dump([KEY]))
+    flow = flow_of(b"{}", body)
+    assert flow.response
+    flow.response.headers["content-encoding"] = "gzip"
+    flow.metadata[metadata.UPSTREAM_BODY] = body
+    flow.metadata[metadata.UPSTREAM_ENCODING] = "gzip"
+    forget(flow)
+    places = ("metadata moontap.upstream_body $[0]", "response body $[0]")
+    assert [str(one) for one in findings(flow)] == [f"{place}: secret" for place in places]
 
 
 def test_redaction_rules_hold_too() -> None:

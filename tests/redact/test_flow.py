@@ -7,6 +7,7 @@ import logging
 import re
 import zlib
 from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import brotli  # type: ignore[import-untyped]
 import pytest
@@ -17,7 +18,8 @@ from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.net import encoding as encodings
 from mitmproxy.test import tflow
 
-from moontap.redact import flow as module
+from moontap.capture import metadata
+from moontap.redact import coded
 from moontap.redact.flow import Redactor
 from moontap.redact.jsonpaths import compile_path
 from moontap.rules import Redact, Rules
@@ -36,12 +38,12 @@ def flow_of(
 ) -> http.HTTPFlow:
     flow = tflow.tflow()
     given = {"authorization": f"Bearer {TOKEN}"} if request_headers is None else request_headers
-    headers = http.Headers([(name.encode(), value.encode()) for name, value in given.items()])
-    flow.request = http.Request.make("POST", url, b"", headers)
+    flow.request = http.Request.make("POST", url, b"", {})
+    # Not through make(): it drops a content-encoding that it does not know.
+    flow.request.headers.update(given)
     flow.request.raw_content = request
     if response is not None:
         flow.response = http.Response.make(200)
-        # Not through make(): it drops a content-encoding that it does not know.
         flow.response.headers.update(response_headers or {})
         flow.response.raw_content = response
     return flow
@@ -140,6 +142,53 @@ def test_encoded_forms_of_a_token() -> None:
     assert flow.request.path == "/v1/messages?k=" + "*" * 29
 
 
+ODD_TOKENS = [
+    "Zm9vYmFy/cXV4+IQ==!tok",
+    "(pass word)~with *odd* 'signs'!",
+    "100%/safe%2Fenough",
+    "a/b+c=d/e+f=g/h",  # no run that is worth a search
+    "密码是这个啊/天地",
+    '<x> "said" & y/z',
+]
+URL_ENCODERS: dict[str, Callable[[str], str]] = {
+    "quote": quote,
+    "all": lambda value: quote(value, safe=""),
+    "lower case": lambda value: re.sub("%..", lambda one: one[0].lower(), quote(value, safe="")),
+    "encodeURIComponent": lambda value: quote(value, safe="!'()*~"),
+    "encodeURI": lambda value: quote(value, safe=";,/?:@&=+$#!'()*~"),
+    "form": quote_plus,
+    "URLSearchParams": lambda value: quote_plus(value, safe="*").replace("~", "%7E"),
+    "twice": lambda value: quote(quote(value, safe=""), safe=""),
+    "three times": lambda value: quote(quote_plus(quote(value))),
+}
+
+
+@pytest.mark.parametrize("how", URL_ENCODERS)
+@pytest.mark.parametrize("token", ODD_TOKENS)
+def test_url_encoded_forms_of_a_token(token: str, how: str) -> None:
+    said = URL_ENCODERS[how](token)
+    text = f"curl http://x/?a=%20b&k={said}&z=1"
+    middle = len(text) - len(said) // 2 - 4
+    events = b"".join(
+        b"data: %s\n\n" % json.dumps({"delta": {"text": part}}).encode()
+        for part in (text[:middle], text[middle:])
+    )
+    flow = flow_of(json.dumps({"a": [text]}).encode(), events)
+    flow.request.headers.fields = ((b"x-api-key", token.encode()),)
+    flow.request.path = f"/v1/messages?k={said}&z=1" if said.isascii() else "/v1/messages"
+    flow.request.headers["x-note"] = text
+    flow.comment = json.dumps([text])
+    Redactor().redact(flow)
+    masked = text.replace(said, "*" * len(said))
+    assert json.loads(flow.request.raw_content or b"") == {"a": [masked]}
+    assert flow.response
+    lines = (flow.response.raw_content or b"").splitlines()[::2]
+    assert "".join(json.loads(line[6:])["delta"]["text"] for line in lines) == masked
+    assert flow.request.headers["x-note"] == masked
+    assert said.isascii() <= (flow.request.path == f"/v1/messages?k={'*' * len(said)}&z=1")
+    assert json.loads(flow.comment) == [masked]
+
+
 def test_basic_credentials_are_known_in_clear_too() -> None:
     flow = flow_of(
         b"hunter2hunter2", request_headers={"authorization": "Basic bWU6aHVudGVyMmh1bnRlcjI="}
@@ -184,6 +233,10 @@ ENCODERS = [
     ("gzip", gzip_fixed),
     ("gzip", gzip_twice),
     (None, gzip_fixed),
+    (None, lambda data: encodings.encode(data, "zstd")),
+    (None, zlib.compress),
+    ("snappy", gzip_fixed),  # not what it says
+    ("x-mine", lambda data: encodings.encode(data, "zstd")),
     ("deflate", zlib.compress),
     ("deflate", raw_deflate),
     ("br", brotli.compress),
@@ -249,7 +302,7 @@ def test_an_encoding_that_is_not_what_it_says(name: str) -> None:
 def test_a_body_too_large_to_decode_is_blanked(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_DECODED", 10000)
+    monkeypatch.setattr(coded, "_MOST_DECODED", 10000)
     body = gzip_fixed(b"a" * 20000 + TOKEN.encode())
     flow = flow_of(b"", body, response_headers={"content-encoding": "gzip"})
     assert flow.response
@@ -280,6 +333,127 @@ def test_absurd_nesting_is_masked_all_the_same(
             assert flow.request.raw_content == expected
     assert len(caplog.records) == 1
     assert TOKEN not in caplog.text
+
+
+def snappy(data: bytes) -> bytes:
+    """As its format describes: a length, then stretches in clear, here of five bytes."""
+    parts = [data[at : at + 5] for at in range(0, len(data), 5)]
+    return bytes([len(data)]) + b"".join(bytes([(len(one) - 1) << 2]) + one for one in parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("snappy", snappy(TOKEN.encode())),
+        ("gzip, snappy", snappy(TOKEN.encode())),
+        ("gzip", brotli.compress(TOKEN.encode() * 9)),
+        ("br", encodings.encode(TOKEN.encode() * 9, "zstd")),
+        ("gzip", gzip_fixed(b"[1]") + brotli.compress(TOKEN.encode() * 9)),
+        (None, gzip_fixed(b"[1]") + encodings.encode(TOKEN.encode(), "zstd")),
+    ],
+)
+def test_a_body_that_nobody_can_read_is_blanked(
+    name: str | None, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"content-encoding": name} if name else {}
+    redactor = Redactor()
+    for _ in range(2):
+        flow = flow_of(body, body, headers | {"x-api-key": TOKEN}, headers)
+        flow.metadata[metadata.UPSTREAM_BODY] = body
+        if name:
+            flow.metadata[metadata.UPSTREAM_ENCODING] = name
+        redactor.redact(flow)
+        assert flow.response
+        assert flow.request.raw_content == flow.response.raw_content == b"*" * len(body)
+        assert flow.metadata[metadata.UPSTREAM_BODY] == b"*" * len(body)
+        assert redactor.redact(flow) == 0
+    assert len(caplog.records) == 1
+    assert "kept as '*'" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["utf-8", "aws-chunked", "gzip"])
+@pytest.mark.parametrize("text", ["a\t\x1b[31mb\r\n", "密码 of nobody"])
+def test_a_text_under_an_encoding_that_is_none_is_kept(name: str, text: str) -> None:
+    body = text.encode()[:-1]
+    flow = flow_of(body, b"{}", {"content-encoding": name})
+    assert Redactor().redact(flow) == 0
+    assert flow.request.raw_content is body
+
+
+@pytest.mark.parametrize("body", [b"\x1f\x8b\x00\xff", b"x\x9c\x00\xff", b"\x89PNG\r\n\x00\x01"])
+def test_what_only_begins_like_an_encoding_is_kept(body: bytes) -> None:
+    flow = flow_of(body, body)
+    assert Redactor().redact(flow) == 1
+    assert flow.request.raw_content is body
+
+
+KEY = "sk-aB3dE5gH7jK9mN1pQ3rS5tU7"
+
+
+def _websocket(flow: http.HTTPFlow) -> None:
+    flow.websocket = tflow.twebsocketflow().websocket
+    assert flow.websocket
+    flow.websocket.close_reason = f"bye {KEY}"
+
+
+def _response_header(flow: http.HTTPFlow) -> None:
+    assert flow.response
+    flow.response.headers[f"X-{KEY}"] = "1"
+
+
+def _trailer(flow: http.HTTPFlow) -> None:
+    assert flow.response
+    flow.response.trailers = http.Headers([(KEY.encode(), b"1")])
+
+
+def _response_version(flow: http.HTTPFlow) -> None:
+    assert flow.response
+    flow.response.http_version = KEY
+
+
+SMALL_PLACES: dict[str, Callable[[http.HTTPFlow], None]] = {
+    "close reason": _websocket,
+    "marked": lambda flow: setattr(flow, "marked", KEY),
+    "metadata key": lambda flow: flow.metadata.update({KEY: 1}),
+    "metadata key below": lambda flow: flow.metadata.update({"a": [{KEY: 1}]}),
+    "header name": lambda flow: flow.request.headers.update({f"X-{KEY}": "1"}),
+    "response header name": _response_header,
+    "trailer name": _trailer,
+    "method": lambda flow: setattr(flow.request, "method", KEY),
+    "scheme": lambda flow: setattr(flow.request, "scheme", KEY),
+    "version": lambda flow: setattr(flow.request, "http_version", KEY),
+    "response version": _response_version,
+    "host": lambda flow: setattr(flow.request.data, "host", f"{KEY}.example"),
+    "authority": lambda flow: setattr(flow.request, "authority", f"{KEY}@example"),
+}
+
+
+@pytest.mark.parametrize("place", SMALL_PLACES)
+def test_a_key_in_the_small_places(place: str) -> None:
+    flow = flow_of(request_headers={"x-other": "1"})
+    SMALL_PLACES[place](flow)
+    assert KEY.encode() in stored(flow)
+    assert Redactor().redact(flow) == 1
+    assert KEY.encode() not in stored(flow)
+    assert flow.request.headers["x-other"] == "1"
+    assert Redactor().redact(flow) == 0
+
+
+def test_two_keys_that_get_the_same_name() -> None:
+    flow = flow_of()
+    flow.metadata.update({KEY: 1, KEY[:-1] + "8": 2, "mine": 3})
+    Redactor().redact(flow)
+    stars = "*" * len(KEY)
+    assert flow.metadata == {stars: 1, stars + "*": 2, "mine": 3}
+
+
+def test_names_that_a_flow_is_read_by_stay() -> None:
+    flow = flow_of(request_headers={"cookie": "a=content-type; b=moontap.chunks"})
+    flow.request.headers["content-type"] = "a/b"
+    flow.metadata[metadata.CHUNKS] = [[1, 2.0]]
+    Redactor().redact(flow)
+    assert flow.request.headers["content-type"] == "a/b"
+    assert metadata.CHUNKS in flow.metadata
 
 
 def test_patterns_leave_the_frame_alone() -> None:

@@ -14,7 +14,8 @@ from mitmproxy import http
 
 from moontap.capture import metadata
 from moontap.care import made
-from moontap.redact.flow import SECRET_HEADERS, carried_secrets, decoded
+from moontap.redact.coded import decoded
+from moontap.redact.flow import SECRET_HEADERS, carried_secrets
 from moontap.rules import Redact
 from moontap.wire import jsontext
 

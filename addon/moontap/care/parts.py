@@ -14,7 +14,8 @@ from moontap.capture import metadata
 from moontap.care.places import places
 from moontap.care.words import Kind
 from moontap.redact.body import is_event_stream
-from moontap.redact.flow import decoded, is_stream
+from moontap.redact.coded import decoded
+from moontap.redact.flow import FRAMING, is_stream
 
 _BLOCK = 4096
 
@@ -48,13 +49,16 @@ class Body:
     streamed: bool
 
 
-type Parts = dict[str, "str | Body"]
+type Parts = dict[str, "str | Body | None"]
+"""None: a body of which nobody knows what it holds."""
 
 
 def parts(flow: http.HTTPFlow) -> Parts:
     """All of a flow that can hold anything personal, save its connections."""
     found: Parts = {}
     request, response = flow.request, flow.response
+    found["request method"] = request.data.method.decode("utf-8", "replace")
+    found["request scheme"] = request.scheme
     found["request host"] = request.host
     found["request authority"] = request.authority
     path, _, query = request.path.partition("?")
@@ -67,12 +71,17 @@ def parts(flow: http.HTTPFlow) -> Parts:
         found["error"] = flow.error.msg
     for number, one in enumerate(flow.websocket.messages if flow.websocket else ()):
         found[f"websocket message {number}"] = Body(one.content, False)
-    found["comment"] = flow.comment
+    if flow.websocket:
+        found["websocket close reason"] = flow.websocket.close_reason or ""
+    found["comment"], found["marked"] = flow.comment, flow.marked
+    # Names and keys are said in places: one that holds a secret is said as `names`, not by itself.
+    keys = (key for key in flow.metadata if key not in metadata.ALL)
+    found["metadata keys"] = repr(sorted(map(repr, keys)))
     for key, value in flow.metadata.items():
         if key == metadata.UPSTREAM_BODY and isinstance(value, bytes):
             coding = flow.metadata.get(metadata.UPSTREAM_ENCODING)
             body = undone(value, coding if isinstance(coding, str) else None)
-            found[f"metadata {key}"] = Body(value if body is None else body, is_stream(response))
+            found[f"metadata {key}"] = _body(body, is_stream(response))
         elif isinstance(value, bytes):
             found[f"metadata {key}"] = Body(value, False)
         else:
@@ -81,15 +90,25 @@ def parts(flow: http.HTTPFlow) -> Parts:
 
 
 def _message(found: Parts, of: str, message: http.Message) -> None:
+    found[f"{of} http version"] = message.http_version
     for kind, headers in (("header", message.headers), ("trailer", message.trailers)):
+        names = (name for name, _ in headers.fields) if headers else ()
+        own = [name for name in names if name.decode("latin-1").lower() not in FRAMING]
+        found[f"{of} {kind} names"] = repr(own)
         for name, value in headers.fields if headers else ():
+            if name.lower() == b"content-length" and value.isdigit():
+                continue  # another one where a body is kept decoded
             place = header_place(of, kind, name)
             before = found.get(place)  # a header may come several times
             text = value.decode("utf-8", "surrogateescape")
             found[place] = f"{before}\n{text}" if isinstance(before, str) else text
     if raw := message.raw_content:
         body = undone(raw, message.headers.get("content-encoding"))
-        found[f"{of} body"] = Body(raw if body is None else body, is_stream(message))
+        found[f"{of} body"] = _body(body, is_stream(message))
+
+
+def _body(plain: bytes | None, streamed: bool) -> Body | None:
+    return None if plain is None else Body(plain, streamed)
 
 
 def header_place(of: str, kind: str, name: bytes) -> str:
@@ -101,7 +120,7 @@ def undone(body: bytes, encoding: str | None) -> bytes | None:
     """A body with its content encodings undone; None: nobody knows what it holds."""
     try:
         plain = decoded(body, encoding)
-    except Exception:  # too large once decoded
+    except Exception:  # too large once decoded, or not to be decoded
         return None
     return body if plain is None else plain
 
@@ -109,10 +128,14 @@ def undone(body: bytes, encoding: str | None) -> bytes | None:
 def changes(before: Parts, after: Parts, kind: Kind) -> Iterator[Mark]:
     """Where two states of a flow differ."""
     for part, old in before.items():
-        new = after.get(part)
+        if part not in after:
+            continue  # it has another name now, and that is said
+        new = after[part]
         if old == new:
             continue
-        if isinstance(old, Body) and isinstance(new, Body) and len(old.plain) == len(new.plain):
+        if old is None:
+            yield Mark(part, Kind.UNREADABLE)
+        elif isinstance(old, Body) and isinstance(new, Body) and len(old.plain) == len(new.plain):
             yield from (Mark(part, kind, at) for at in _runs(old.plain, new.plain))
         else:
             yield Mark(part, kind)
@@ -132,7 +155,7 @@ def _runs(old: bytes, new: bytes) -> Iterator[int]:
             equal = a == b
 
 
-def located(marks: Iterable[Mark], now: Mapping[str, "str | Body"]) -> list[Finding]:
+def located(marks: Iterable[Mark], now: Mapping[str, "str | Body | None"]) -> list[Finding]:
     """The marks as findings, each place and kind once. now: the parts, cleaned."""
     found: dict[Finding, None] = {}
     ordered = sorted(marks, key=lambda mark: mark.part)

@@ -103,7 +103,11 @@ class Scrubber:
             flow.error.msg = self._text("error", flow.error.msg)
         for number, message in enumerate(flow.websocket.messages if flow.websocket else ()):
             message.content = self._body(f"websocket message {number}", message.content, False)
+        if flow.websocket and flow.websocket.close_reason:
+            said = flow.websocket.close_reason
+            flow.websocket.close_reason = self._text("websocket close reason", said)
         flow.comment = self._text("comment", flow.comment)
+        flow.marked = self._text("marked", flow.marked)
         for key in flow.metadata.keys() - _OURS:
             flow.metadata[key] = self._value(f"metadata {key}", flow.metadata[key])
         self._session(flow, opening)

@@ -8,16 +8,17 @@ import base64
 import logging
 import re
 from collections.abc import Iterable, Iterator, Set
+from typing import Any
 
 from mitmproxy import http
 from mitmproxy.flow import Flow
 
 from moontap.capture import metadata
 from moontap.redact.body import mask_body, mask_plain
-from moontap.redact.secrets import Needles
+from moontap.redact.coded import decoded, sniffed
+from moontap.redact.secrets import SHORTEST_VALUE, Needles
 from moontap.rules import Rules
 from moontap.wire.beginnings import Beginning, Beginnings
-from moontap.wire.encoding import Decoder
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +44,11 @@ FRAMING = frozenset(
     ("content-length", "content-type", "content-encoding", "transfer-encoding", "host", "date")
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]+(\S.*)", re.DOTALL)
-# A body this large once decoded is a bomb, or no conversation; it is blanked, not decoded.
-_MOST_DECODED = 256 * 1024 * 1024
-_PIECE = 4096
 # Large request bodies found clean are remembered by their beginnings, of this many bytes in all.
 _MOST_CLEAN = 48 * 1024 * 1024
 _STEP = 64 * 1024
-_GZIP_MAGIC = b"\x1f\x8b"
+# Their names are what `metadata` says they are, and no secret.
+_OUR_KEYS = frozenset((*metadata.ALL, metadata.SCRUBBED))
 
 
 class Redactor:
@@ -89,19 +88,16 @@ class Redactor:
             body = response.raw_content
             count += self._message(response, needles)
             clean = body if body is response.raw_content else None
-            reason, found = _starred(response.reason, needles)
-            if found:
-                response.reason = reason
-            count += found
+            count += _star(response, "reason", needles)
         if flow.error:
-            flow.error.msg, found = _starred(flow.error.msg, needles)
-            count += found
+            count += _star(flow.error, "msg", needles)
         if flow.websocket:
             for message in flow.websocket.messages:
                 message.content, found = self._body(message.content, needles)
                 count += found
-        flow.comment, found = _starred(flow.comment, needles)
-        count += found + self._metadata(flow, needles, clean is not None)
+            count += _star(flow.websocket, "close_reason", needles)
+        count += _star(flow, "comment", needles) + _star(flow, "marked", needles)
+        count += self._metadata(flow, needles, clean is not None)
         _forget_backup(flow)
         return count
 
@@ -111,7 +107,7 @@ class Redactor:
         return self._shown_header.sub(rf"\1{MASK}", _starred(text, self._general)[0])
 
     def _message(self, message: http.Message, needles: Needles) -> int:
-        count = 0
+        count = _star(message, "http_version", needles, patterns=False)
         for headers in (message.headers, message.trailers):
             if headers is not None:
                 count += self._header_fields(headers, needles)
@@ -139,7 +135,7 @@ class Redactor:
             return False
         known = self._clean.find(body, needles.values)
         start = max(0, len(known.text) - _STEP) if known else 0
-        if body.startswith(_GZIP_MAGIC) or needles.candidates(body[start:]):
+        if sniffed(body) or needles.candidates(body[start:]):
             return False
         if not known or len(body) - len(known.text) > 4 * _STEP:
             # What stands at the end changes from turn to turn: cache marks, reminders.
@@ -158,6 +154,12 @@ class Redactor:
             else:
                 masked, found = _starred(value, needles, patterns=name not in FRAMING)
                 count += found
+                if len(name) >= SHORTEST_VALUE and name not in FRAMING:
+                    # A star may stand in a name: RFC 9110, 5.6.2.
+                    starred, found = _starred(_decode(raw_name), needles, patterns=False)
+                    if found:
+                        raw_name = _encode(starred)
+                        count += found
             fields.append((raw_name, _encode(masked)))
         headers.fields = tuple(fields)
         return count
@@ -169,10 +171,13 @@ class Redactor:
         query, in_query = _starred(query, needles)
         if in_path or in_query:
             request.path = path + mark + query
-        authority, in_authority = _starred(request.authority, needles, patterns=False)
-        if in_authority:
-            request.authority = authority
-        return in_path + in_query + in_authority
+        count = in_path + in_query
+        for name in ("scheme", "authority"):
+            count += _star(request, name, needles, patterns=False)
+        # `request.method` is in capitals, whatever was sent; `request.host` would rewrite headers.
+        method, found = _starred(_decode(request.data.method), needles, patterns=False)
+        request.data.method = _encode(method)
+        return count + found + _star(request.data, "host", needles, patterns=False)
 
     def _metadata(self, flow: http.HTTPFlow, needles: Needles, clean: bool) -> int:
         data = flow.metadata
@@ -186,7 +191,24 @@ class Redactor:
             else:
                 data[key], found = self._value(data[key], needles)
             count += found
-        return count
+        flow.metadata, found = self._keys(data, needles)
+        return count + found
+
+    def _keys(self, data: dict[Any, Any], needles: Needles) -> tuple[dict[Any, Any], int]:
+        """The same under keys without secrets; where two become one, the later gets more stars."""
+        new: dict[Any, Any] = {}
+        count = 0
+        for key, value in data.items():
+            found = 0
+            if key not in _OUR_KEYS:
+                starred, found = self._value(key, needles)
+            if found:
+                count += found
+                while starred in new or starred in data:
+                    starred += b"*" if isinstance(starred, bytes) else "*"
+                key = starred
+            new[key] = value
+        return (new, count) if count else (data, 0)
 
     def _upstream_body(self, flow: http.HTTPFlow, needles: Needles, clean: bool) -> int:
         """clean: the client's body, which differs in ids alone, holds nothing secret."""
@@ -197,7 +219,7 @@ class Redactor:
         if not isinstance(encoding, str):
             encoding = None
         plain = encoding is None and not (self._patterns or self._paths)
-        if clean and plain and not needles.candidates(body):
+        if clean and plain and not sniffed(body) and not needles.candidates(body):
             return 0
         kept, found, undone = self._encoded(body, encoding, needles, is_stream(flow.response))
         data[metadata.UPSTREAM_BODY] = kept
@@ -205,7 +227,7 @@ class Redactor:
             data.pop(metadata.UPSTREAM_ENCODING, None)
         return found
 
-    def _value(self, value: object, needles: Needles) -> tuple[object, int]:
+    def _value(self, value: Any, needles: Needles) -> tuple[Any, int]:
         """A value of flow.metadata, which may be a list or dict of values."""
         if isinstance(value, str):
             return _starred(value, needles)
@@ -217,9 +239,8 @@ class Redactor:
             return ([item for item, _ in pairs] if count else value), count
         if isinstance(value, dict):
             items = {key: self._value(item, needles) for key, item in value.items()}
-            return {key: item for key, (item, _) in items.items()}, sum(
-                found for _, found in items.values()
-            )
+            renamed, count = self._keys({key: item for key, (item, _) in items.items()}, needles)
+            return renamed, count + sum(found for _, found in items.values())
         return value, 0
 
     def _encoded(
@@ -317,27 +338,15 @@ def _starred(text: str, needles: Needles, patterns: bool = True) -> tuple[str, i
     return text, len(spans)
 
 
-def decoded(body: bytes, encoding: str | None) -> bytes | None:
-    """A body with its content encodings undone as far as it goes; None where there is none.
-
-    Raises ValueError: it decodes to more than is sane.
-    """
-    names = [name.strip() for name in (encoding or "").split(",") if name.strip()]
-    plain = body
-    for name in reversed(names or [""]):
-        decoder = Decoder(name or None)
-        out: list[bytes] = []
-        size = 0
-        # In pieces, because what a broken piece decodes to is lost.
-        for start in range(0, len(plain), _PIECE):
-            out.append(decoder.feed(plain[start : start + _PIECE]))
-            size += len(out[-1])
-            if size > _MOST_DECODED:
-                raise ValueError("too large once decoded")
-            if not name and start == 0 and out[0] == plain[:_PIECE]:
-                return None
-        plain = b"".join(out) + decoder.flush()
-    return None if plain == body else plain
+def _star(of: object, name: str, needles: Needles, patterns: bool = True) -> int:
+    """Mask the secrets of an attribute that is a short text; how many there were."""
+    text = getattr(of, name)
+    if not text:
+        return 0
+    starred, found = _starred(text, needles, patterns)
+    if found:
+        setattr(of, name, starred)
+    return found
 
 
 def _decode(raw: bytes) -> str:

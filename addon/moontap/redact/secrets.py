@@ -7,8 +7,8 @@ nor HTTP beyond the escapes that could hide a secret from a search in raw bytes.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
-from urllib.parse import quote
 
 Span = tuple[int, int]
 
@@ -137,6 +137,11 @@ _ESCAPE = re.compile(rb"\\u00(?!2[267]|3[cCeE])[2-7][0-9a-fA-F]")
 _ESCAPE_START = b"\\u00"
 
 SHORTEST_VALUE = 8
+# RFC 3986, 2.3, without the tilde, which some encode.
+_NEVER_QUOTED = re.compile(r"[A-Za-z0-9_.-]+")
+_TO_QUOTE = re.compile(r"[^A-Za-z0-9_.-]")
+# A run of a value that is shorter stands everywhere, and would only cost time.
+_SHORTEST_RUN = 4
 
 
 class Needles:
@@ -153,10 +158,10 @@ class Needles:
         kept = dict.fromkeys(
             value for value in values if len(value) >= SHORTEST_VALUE and value.strip("*")
         )
-        kept.update(dict.fromkeys(quote(value, safe="", errors="replace") for value in [*kept]))
         # The longest first: one value may be a part of another.
         self._values = sorted(kept, key=len, reverse=True)
         self._raw = [raw for value in kept for raw in _encodings(value)]
+        self._quoted = [_Quoted(value) for value in self._values if _TO_QUOTE.search(value)]
 
     @property
     def values(self) -> frozenset[str]:
@@ -176,6 +181,8 @@ class Needles:
                 while start >= 0:
                     spans.append((start, start + len(value)))
                     start = text.find(value, start + len(value))
+            for quoted in self._quoted:
+                spans += quoted.find(text)
         if patterns:
             for pattern in self.patterns:
                 spans += [match.span() for match in pattern.finditer(text)]
@@ -208,7 +215,56 @@ class Needles:
             while position >= 0:
                 found.append(position)
                 position = body.find(raw, position + len(raw))
+        for quoted in self._quoted:
+            found += quoted.candidates(body)
         return sorted(found)
+
+
+class _Quoted:
+    """A value as it may stand in a URL or a form.
+
+    Encoders differ in what they leave as it is (`/`, `!'()*`, `~`), in the case of the digits and
+    in what a blank becomes, and one may have encoded what another had: one pattern for all.
+    """
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        # No encoder touches these, so that they stand in the raw body as well.
+        self._run = max(_NEVER_QUOTED.findall(value) or [""], key=len)
+        self._raw = self._run.encode()
+
+    # Most flows need neither pattern, and a small exchange would pay for them.
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(map(_quoted, self._value)))
+
+    @cached_property
+    def _escape(self) -> re.Pattern[bytes]:
+        """An escape that every encoded spelling holds one of."""
+        odd = {byte for one in _TO_QUOTE.findall(self._value) for byte in _bytes(one)}
+        digits = "|".join(f"{byte:02X}" for byte in sorted(odd))
+        blank = r"|\+" if " " in self._value else ""
+        return re.compile(rf"%(?:25)*(?:{digits}){blank}".encode(), re.I)
+
+    def find(self, text: str) -> list[Span]:
+        """Where it stands in a decoded text."""
+        if self._run not in text or ("%" not in text and "+" not in text):  # a blank becomes `+`
+            return []
+        return [match.span() for match in self._pattern.finditer(text)]
+
+    def candidates(self, body: bytes) -> list[int]:
+        """Offsets in raw bytes near which it may stand."""
+        if b"%" not in body and b"+" not in body:
+            return []
+        if len(self._raw) < _SHORTEST_RUN:
+            return [match.start() for match in self._escape.finditer(body)]
+        found: list[int] = []
+        position = body.find(self._raw)
+        while position >= 0:
+            found.append(position)
+            position = body.find(self._raw, position + len(self._raw))
+        return found
 
 
 def has_escaped_letter(body: bytes) -> bool:
@@ -231,6 +287,24 @@ def _encodings(value: str) -> list[bytes]:
         careful = careful.replace(character, f"\\u{ord(character):04x}")
     forms = (value, quoted, quoted.replace("/", "\\/"), careful, json.dumps(value)[1:-1])
     return [*dict.fromkeys(form.encode("utf-8", "surrogateescape") for form in forms)]
+
+
+def _bytes(character: str) -> bytes:
+    return character.encode("utf-8", "surrogateescape")
+
+
+def _quoted(character: str) -> str:
+    """A character of a value, as it is or encoded any number of times, as a pattern."""
+    if _NEVER_QUOTED.fullmatch(character):
+        return re.escape(character)
+    if character == "%":
+        return "%(?:25)*"
+    digits = "".join(
+        "%(?:25)*" + "".join(f"[{digit}{digit.lower()}]" for digit in f"{byte:02X}")
+        for byte in _bytes(character)
+    )
+    blank = r"|\+" if character == " " else ""
+    return f"(?:{re.escape(character)}|{digits}{blank})"
 
 
 def merged(spans: list[Span]) -> list[Span]:
