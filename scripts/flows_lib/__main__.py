@@ -16,6 +16,7 @@ from pathlib import Path
 from mitmproxy import http
 
 from moontap.capture.reader import FlowFile, Unreadable
+from moontap.commands.terminal import put
 from moontap.yamlfile import YamlError
 from scripts.flows_lib import scene
 from scripts.flows_lib.recipes import RECIPES
@@ -119,7 +120,7 @@ def _names(wanted: Sequence[str], *, check: bool) -> list[str]:
 
 def _list(names: Iterable[str]) -> None:
     for name in names:
-        print(f"{name}  ({RECIPES[name].real})" if RECIPES[name].real else name)
+        put(f"{name}  ({RECIPES[name].real})\n" if RECIPES[name].real else f"{name}\n", sys.stdout)
 
 
 def _parser() -> argparse.ArgumentParser:

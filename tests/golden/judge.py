@@ -20,7 +20,7 @@ from moontap.capture.upstream import before_the_tap
 from moontap.yamlfile import YamlError
 from tests.golden import oracle, outcome, sheet, ways
 from tests.golden.sheet import Expectation, Sheet
-from tests.proxying import flows_of
+from tests.proxying import HOST, flows_of
 
 OFFLINE, PROXY = "offline", "proxy"
 _CONTEXT = 9  # lines: enough to see which exchange or pair it is
@@ -91,7 +91,7 @@ def _run(
     flows: Sequence[http.HTTPFlow], options: dict[str, str], way: str
 ) -> tuple[Expectation, list[str]]:
     """What came of it, and what is wrong whatever the sheet says."""
-    bare = [before_the_tap(flow) for flow in flows]
+    bare = [_at_the_api(before_the_tap(flow)) for flow in flows]
     with tempfile.TemporaryDirectory(prefix="moontap-golden-") as kept, _errors() as errors:
         folder = Path(kept)
         got: dict[int, bytes] = {}
@@ -100,10 +100,30 @@ def _run(
         else:
             captured, got = asyncio.run(ways.through_proxy(flows, bare, folder, options))
         made = flows_of(captured)
-        complaints = [*errors, *oracle.complaints(bare, made)]
+        complaints = [*errors, *oracle.complaints(bare, made), *_recording(flows, made)]
         if way == PROXY:
             complaints += _transport(flows, made, got)
         return outcome.outcome(captured), complaints
+
+
+def _recording(recorded: Sequence[http.HTTPFlow], made: Sequence[http.HTTPFlow]) -> Iterator[str]:
+    """What the tap saved when it recorded must come out again: the file may not change unseen."""
+    for number, (before, after) in enumerate(zip(recorded, made, strict=False), 1):
+        if metadata.CALLS not in before.metadata:
+            continue  # no tap has recorded it, or none could read it
+        if outcome.delivered(before.response) != outcome.delivered(after.response):
+            yield f"exchange {number}: its client got other bytes when it was recorded"
+        for name in (metadata.CALLS, metadata.REWRITTEN, metadata.SESSION):
+            if (then := before.metadata.get(name)) != (now := after.metadata.get(name)):
+                yield f"exchange {number}: {name} was {then!r} when it was recorded, now {now!r}"
+
+
+def _at_the_api(flow: http.HTTPFlow) -> http.HTTPFlow:
+    """As if it had gone to the host that is tapped here: a stand-in listens elsewhere."""
+    request = flow.request
+    if request.host != HOST:
+        request.scheme, request.host, request.port = "https", HOST, 443
+    return flow
 
 
 def _transport(

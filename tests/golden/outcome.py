@@ -68,11 +68,11 @@ def _exchange(number: int, flow: http.HTTPFlow) -> dict[str, Any]:
     found["healed"] = len(flow.metadata.get(metadata.HEALED, ()))
     found["incomplete"] = flow.metadata.get(metadata.INCOMPLETE, False)
     found["request_sha256"] = sha256(flow.request.raw_content)
-    found["delivered_sha256"] = sha256(_delivered(response))
+    found["delivered_sha256"] = sha256(delivered(response))
     return _filled(found)
 
 
-def _delivered(response: http.Response | None) -> bytes:
+def delivered(response: http.Response | None) -> bytes:
     """The body as the client reads it. While rewriting is on, a live reply is decoded in any case,
     a loaded one only where an id in it changes."""
     if response is None or not response.raw_content:
