@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moontap.redact.jsonpaths import compile_path
+from moontap.jsonpaths import compile_path
 from moontap.rules import Rules, RulesError, load_rules
 from moontap.rules.limits import RESULT_BYTES
 

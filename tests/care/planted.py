@@ -9,7 +9,7 @@ from urllib.parse import quote
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from moontap.redact.jsonpaths import compile_path
+from moontap.jsonpaths import compile_path
 from moontap.rules import Rules, Scrub
 
 VALUES: Mapping[str, str] = {

@@ -99,9 +99,9 @@ def test_a_salt_changes_all() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        [f"{number:04}" for number in range(10000)],
-        [f"customer-{number:06}" for number in range(5000)],
-        [f"user{number}@example.com" for number in range(5000)],
+        [f"{number:04}" for number in range(0, 10000, 7)],
+        [f"customer-{number:06}" for number in range(2000)],
+        [f"user{number}@example.com" for number in range(2000)],
         [a + b + c for a in "abcdefghijklm" for b in "abcdefghijklm" for c in "abcdefghijklm"],
     ],
     ids=["pins", "customers", "mails", "words"],

@@ -27,7 +27,7 @@ from moontap.care.scrub import Scrubber, findings
 from moontap.care.words import Kind
 from moontap.identity import derived
 from moontap.ids import Style
-from moontap.redact.jsonpaths import compile_path
+from moontap.jsonpaths import compile_path
 from moontap.rewrite import heal
 from moontap.rules import Redact, Rules, Scrub
 from moontap.wire.protocol import of_request, read_calls

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moontap.commands import claude_settings
-from moontap.commands.upstream import parse
+from moontap.tapping.upstream import parse
 
 TAP = "http://127.0.0.1:4711"
 CN = "https://api.moonshot.cn"

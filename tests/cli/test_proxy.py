@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from moontap.commands import upstream
 from moontap.commands.proxy import to_paste
+from moontap.tapping import upstream
 from tests.cli.commands import KEY, REQUEST, Moontap, holds, pairs
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moontap.commands.upstream import parse
 from moontap.probe.dialect import CHAT, MESSAGES, RESULT, TOOL, Dialect
+from moontap.tapping.upstream import parse
 from moontap.wire.types import Request
 
 

@@ -16,11 +16,11 @@ from mitmproxy import http, io
 
 from moontap.care.outfile import Refused
 from moontap.care.scrub import findings
-from moontap.commands.upstream import parse
 from moontap.probe.dialect import DIALECTS
 from moontap.probe.run import Outcome, Plan, probe
 from moontap.probe.verdict import Verdict
 from moontap.standin import Call, Conversation, Fault, FaultKind, Script, Standin, Step
+from moontap.tapping.upstream import parse
 from tests import proxying
 
 KEY = "made-up-key-of-the-probe-tests-4711"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moontap.jsonpaths import compile_path
 from moontap.redact.body import mask_body, mask_plain
-from moontap.redact.jsonpaths import compile_path
 from moontap.redact.secrets import SHAPES, Needles
 
 KEY = "sk-kimi-aB3dE5gH7jK9mN1pQ3rS5tU7"

@@ -19,9 +19,9 @@ from mitmproxy.net import encoding as encodings
 from mitmproxy.test import tflow
 
 from moontap.capture import metadata
+from moontap.jsonpaths import compile_path
 from moontap.redact import coded
 from moontap.redact.flow import Redactor
-from moontap.redact.jsonpaths import compile_path
 from moontap.rules import Redact, Rules
 from tests.fixed import gzip_fixed
 

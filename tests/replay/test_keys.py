@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moontap.redact.jsonpaths import compile_path
+from moontap.jsonpaths import compile_path
 from moontap.replay.keys import Keys, without
 from moontap.rules import Rules
 from moontap.wire.types import Protocol

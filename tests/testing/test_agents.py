@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moontap.commands.upstream import Upstream
+from moontap.tapping.upstream import Upstream
 from moontap.testing import run_agent
 from moontap.testing.served import Key, Served
 

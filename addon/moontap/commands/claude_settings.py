@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from moontap.commands.upstream import ANTHROPIC, Upstream, UpstreamError, base
+from moontap.tapping.upstream import ANTHROPIC, Upstream, UpstreamError, base
 
 PORT = 8799
 """The port of the remedy: it has to be known before the tap listens."""

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from moontap.commands import UsageError, upstream
+from moontap.commands import UsageError
+from moontap.tapping import upstream
 
 if TYPE_CHECKING:
-    from moontap.commands.tap import Settings
+    from moontap.tapping.tap import Settings
 
 type Commands = "argparse._SubParsersAction[Parser]"
 
@@ -77,7 +78,7 @@ def settings(
     options: argparse.Namespace, environment: Mapping[str, str]
 ) -> "tuple[Settings, tuple[str, ...]]":
     """The tap that the options ask for, and notes about its upstream. Raises UsageError."""
-    from moontap.commands.tap import Settings
+    from moontap.tapping.tap import Settings
 
     try:
         choice = upstream.choose(options.upstream, environment)

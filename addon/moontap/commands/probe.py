@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from moontap.commands import UsageError, upstream
+from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
 from moontap.commands.programs import typed
 from moontap.commands.terminal import put
+from moontap.tapping import upstream
 
 if TYPE_CHECKING:
     from moontap.probe.run import Plan
@@ -98,10 +99,10 @@ def probe(options: argparse.Namespace) -> int:
 
 def _probe(plan: "Plan", out: Path) -> int:
     from moontap.care.outfile import Refused
-    from moontap.commands.tap import TapError
-    from moontap.commands.trouble import Troubles, listening
     from moontap.probe.run import probe as ask
     from moontap.redact.flow import Redactor
+    from moontap.tapping.tap import TapError
+    from moontap.tapping.trouble import Troubles, listening
 
     def show(text: str) -> None:
         put(f"{text}\n", sys.stdout)

@@ -16,8 +16,8 @@ from moontap.commands import UsageError
 from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
 from moontap.commands.run import ended, introduction, say
 from moontap.commands.terminal import put
-from moontap.commands.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variables
 from moontap.report.summary import many, summary
+from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variables
 
 if TYPE_CHECKING:
     from mitmproxy import http
@@ -62,8 +62,8 @@ def proxy(options: argparse.Namespace) -> int:
 
 
 async def _proxy(options: argparse.Namespace) -> int:
-    from moontap.commands.tap import TapError, plain_master, tapping
-    from moontap.commands.trouble import Troubles, listening
+    from moontap.tapping.tap import TapError, plain_master, tapping
+    from moontap.tapping.trouble import Troubles, listening
 
     wanted, notes = settings(options, os.environ)
     mask = masker(options.rules)

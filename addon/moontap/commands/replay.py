@@ -23,9 +23,9 @@ from moontap.commands.proxy import to_paste
 from moontap.commands.run import say
 from moontap.commands.saved import bar, lost
 from moontap.commands.terminal import put
-from moontap.commands.upstream import Upstream
 from moontap.report.summary import many
 from moontap.report.text import plain
+from moontap.tapping.upstream import Upstream
 
 if TYPE_CHECKING:
     from moontap.replay.library import Library

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from moontap.commands import UsageError, child, claude_settings, upstream
+from moontap.commands import UsageError, child, claude_settings
 from moontap.commands.options import (
     Commands,
     add_tap_options,
@@ -24,10 +24,11 @@ from moontap.commands.options import (
 from moontap.commands.programs import typed
 from moontap.commands.terminal import put
 from moontap.report.summary import Ended, summary
+from moontap.tapping import upstream
 
 if TYPE_CHECKING:
-    from moontap.commands.tap import Settings, Tap
-    from moontap.commands.trouble import Troubles
+    from moontap.tapping.tap import Settings, Tap
+    from moontap.tapping.trouble import Troubles
 
 _EXAMPLE = """\
 example:
@@ -68,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace, command: list[str]) -> int:
-    from moontap.commands.tap import TapError, tapping
-    from moontap.commands.trouble import Troubles, listening
+    from moontap.tapping.tap import TapError, tapping
+    from moontap.tapping.trouble import Troubles, listening
 
     wanted, notes = settings(options, os.environ)
     troubles = Troubles(masker(options.rules))

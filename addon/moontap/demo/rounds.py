@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from moontap.capture.recorder import Counts
-from moontap.commands.tap import Settings, tapping
-from moontap.commands.upstream import ANTHROPIC, Upstream, variables
 from moontap.demo import agent, task
 from moontap.standin import Standin, TLSFiles
+from moontap.tapping.tap import Settings, tapping
+from moontap.tapping.upstream import ANTHROPIC, Upstream, variables
 
 TURNS = 8
 HOST = "api.moonshot.cn"

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from moontap.commands.options import shown
 from moontap.commands.programs import typed
-from moontap.commands.tap import TapError
 from moontap.demo import agent, task
 from moontap.demo.rounds import HOST, Outcome, Stage, play, wanting
 from moontap.report.pairs import pairs_table
 from moontap.report.text import plain, short
 from moontap.standin import Standin, make_tls
+from moontap.tapping.tap import TapError
 
 _WIDE = 150
 

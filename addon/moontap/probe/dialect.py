@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from moontap.commands.upstream import Upstream
+from moontap.tapping.upstream import Upstream
 from moontap.wire.protocol import ANTHROPIC, OPENAI, Wire, event_texts, read_stream
 from moontap.wire.sse import Framer
 from moontap.wire.types import Reply

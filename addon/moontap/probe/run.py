@@ -22,8 +22,6 @@ from moontap.capture.reader import TRAFFIC, FlowFile
 from moontap.care.identities import Known
 from moontap.care.outfile import write_flows
 from moontap.care.scrub import Scrubber
-from moontap.commands.tap import Settings, tapping
-from moontap.commands.upstream import Upstream
 from moontap.probe import report
 from moontap.probe.ask import Answer, post
 from moontap.probe.dialect import Body, Dialect
@@ -31,6 +29,8 @@ from moontap.probe.refusal import Refusal, stalled, unreachable
 from moontap.probe.rounds import Round, play
 from moontap.probe.verdict import ROUNDS, Verdict
 from moontap.redact.flow import Redactor
+from moontap.tapping.tap import Settings, tapping
+from moontap.tapping.upstream import Upstream
 
 SECONDS = 120.0
 """For one reply, thinking and all."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 import msgspec
 
+from moontap.jsonpaths import JsonPath
 from moontap.redact import jsontree
 from moontap.redact.channels import Channels
 from moontap.redact.filling import Filling, Finder, Stars
-from moontap.redact.jsonpaths import JsonPath
 from moontap.redact.secrets import Needles, has_escaped_letter
 from moontap.redact.views import Joined, Part, Patch, Raw, Silent, Unescaped, View
 from moontap.wire.sse import Event, Framer

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from moontap import canonical
+from moontap.jsonpaths import JsonPath
 from moontap.pairing import Pairing
-from moontap.redact.jsonpaths import JsonPath
 from moontap.replay import normal
 from moontap.replay.texts import Texts
 from moontap.rules import Rules

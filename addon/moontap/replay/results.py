@@ -5,7 +5,7 @@ Rules in, rules out. Pure.
 
 from dataclasses import replace
 
-from moontap.redact.jsonpaths import compile_path
+from moontap.jsonpaths import compile_path
 from moontap.rules import Rules
 
 _RESULTS = tuple(

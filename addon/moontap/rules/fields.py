@@ -6,7 +6,7 @@ A YAML node in, a checked value out; what is wrong is a YamlError that names the
 import re
 
 from moontap import yamlfile
-from moontap.redact.jsonpaths import JsonPath, compile_path
+from moontap.jsonpaths import JsonPath, compile_path
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # token, RFC 9110 section 5.6.2
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from moontap import yamlfile
-from moontap.redact.jsonpaths import JsonPath
+from moontap.jsonpaths import JsonPath
 from moontap.rules import fields
 
 _SEPARATOR = re.compile(r"[\\/]")

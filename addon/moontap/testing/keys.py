@@ -6,7 +6,7 @@ The environment in; a key and an upstream, or the reason why there is none. It n
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moontap.commands.upstream import ANTHROPIC, OPENAI, Upstream, choose
+from moontap.tapping.upstream import ANTHROPIC, OPENAI, Upstream, choose
 from moontap.testing.served import Key
 
 KEYS: Mapping[str, str | None] = {

@@ -52,7 +52,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture
 def _moontap(request: pytest.FixtureRequest) -> Generator[Test]:
     """The test's servers. They stop when it ends."""
-    from moontap.commands.upstream import UpstreamError
+    from moontap.tapping.upstream import UpstreamError
     from moontap.testing import keys
     from moontap.testing.places import Places
     from moontap.testing.session import Session, Test, folders

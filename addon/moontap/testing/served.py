@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moontap.commands.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, parse, variables
 from moontap.report.text import plain
+from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, parse, variables
 from moontap.testing.checks import logged, lost
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from moontap.commands.upstream import Upstream, parse
 from moontap.report.summary import many
 from moontap.report.text import plain
+from moontap.tapping.upstream import Upstream, parse
 from moontap.testing.background import Background
 from moontap.testing.keys import Access
 from moontap.testing.places import Places

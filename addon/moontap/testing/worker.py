@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from moontap.commands.tap import Tap
-    from moontap.commands.trouble import Troubles
+    from moontap.tapping.tap import Tap
+    from moontap.tapping.trouble import Troubles
 
 type _Say = Callable[[dict[str, Any]], None]
 
@@ -46,11 +46,11 @@ def _channel() -> TextIO:
 async def _serve(settings: dict[str, Any], confdir: str, say: _Say) -> None:
     from mitmproxy.addons.proxyserver import Proxyserver
 
-    from moontap.commands.tap import Settings, TapError, tapping
-    from moontap.commands.trouble import Troubles, listening
-    from moontap.commands.upstream import parse
     from moontap.redact.flow import Redactor
     from moontap.rules import RulesError, load_rules
+    from moontap.tapping.tap import Settings, TapError, tapping
+    from moontap.tapping.trouble import Troubles, listening
+    from moontap.tapping.upstream import parse
 
     upstream = parse(settings.pop("upstream"))
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moontap import options
-from moontap.commands import upstream
-from moontap.commands.upstream import Upstream, UpstreamError
+from moontap.tapping import upstream
+from moontap.tapping.upstream import Upstream, UpstreamError
 
 CN, AI, CODE = "https://api.moonshot.cn", "https://api.moonshot.ai", "https://api.kimi.com"
 

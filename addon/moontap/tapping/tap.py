@@ -20,7 +20,7 @@ from mitmproxy.addons.proxyserver import Proxyserver
 from mitmproxy.master import Master
 
 from moontap.addon import Moontap
-from moontap.commands.upstream import Upstream
+from moontap.tapping.upstream import Upstream
 
 LISTEN = "127.0.0.1"
 

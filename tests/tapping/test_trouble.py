@@ -8,8 +8,8 @@ import warnings
 import pytest
 from mitmproxy.test import tflow
 
-from moontap.commands.trouble import Troubles, _Handler, listening
 from moontap.redact.flow import Redactor
+from moontap.tapping.trouble import Troubles, _Handler, listening
 from tests.cli.commands import KEY
 
 
