@@ -289,7 +289,6 @@ RUNNING_OUT = [
     # by then. Once the last flow is used up, nothing that is said about extra requests counts.
     (REVERSE, LAZY, "200 502 502", (0, 1, 2)),
     (REVERSE, LAZY | extra("kill"), "200 502 502", (0, 1, 2)),
-    (REVERSE, LAZY | extra("404"), "200 502 502", (0, 1, 2)),
     (REVERSE, LAZY | KILL_EXTRA, "200 502 502", (0, 1, 2)),
     # Reuse keeps the flows, so it never runs out, and then the options count.
     (REVERSE, LAZY | REUSE, "200 200 502", (0, 0, 1)),
@@ -302,9 +301,7 @@ RUNNING_OUT = [
     # client gets then depends on how soon the listener hangs up.)
     (REVERSE, {}, None, (1, 2, 3)),
     (REVERSE, BLOCK, None, (1, 2, 3)),
-    (REVERSE, REUSE | extra("kill"), None, (1, 2, 3)),
     (REGULAR, LAZY, "200 502 502", (0, 1, 2)),
-    (REGULAR, LAZY | REUSE | extra("404"), "200 200 404", (0, 0, 0)),
     (REGULAR, LAZY | BLOCK, "200 404 404", (0, 0, 0)),
 ]
 

@@ -109,7 +109,7 @@ def test_it_costs_an_unrelated_project_little(project: Project) -> None:
 # playing
 
 
-@pytest.mark.parametrize("arguments", [(), ("-p", "no:asyncio", "-p", "no:anyio"), ("-n", "2")])
+@pytest.mark.parametrize("arguments", [("-p", "no:asyncio", "-p", "no:anyio"), ("-n", "2")])
 def test_a_session_is_played(arguments: tuple[str, ...], flows: Project) -> None:
     flows.write(test_it=REPLAYED)
     ended = flows.pytest(*arguments)
