@@ -14,9 +14,7 @@ from typing import Any
 import httpx
 from mitmproxy import http, io
 
-from moontap.care.identities import Known
-from moontap.care.scrub import Scrubber
-from moontap.rules import Redact
+from moontap.care.scrub import scrubber_for
 from moontap.standin import IdForm, Mint, Script, Standin, TLSFiles
 from scripts.flows_lib.settle import settle
 from tests.proxying import HOST, Tap, saved_flows, tap
@@ -135,10 +133,7 @@ def _neutral(flows: Sequence[http.HTTPFlow], folder: bytes) -> None:
 
 def _scrub(flows: Sequence[http.HTTPFlow]) -> None:
     """What `moontap scrub` does: `--check` shall find nothing in them."""
-    known = Known(Redact())
-    for flow in flows:
-        known.learn(flow)
-    scrubber = Scrubber(None, known)
+    scrubber = scrubber_for(flows)
     for flow in flows:
         scrubber.scrub(flow)
 

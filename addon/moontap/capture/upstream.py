@@ -6,6 +6,7 @@ A mitmproxy flow in, an `Answer` or a flow out. Pure: the saved flow is never ch
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from math import isfinite
 
 from mitmproxy import http
@@ -124,11 +125,16 @@ def _chunks(flow: http.HTTPFlow, length: int) -> tuple[list[int], tuple[float, .
     if not total:
         return [length], (0.0,)
     if total != length:
-        # A body that held a secret is kept decoded, but its chunks were counted as they came:
-        # cut at the same parts of the whole.
-        marks = [length * sum(sizes[: at + 1]) // total for at in range(len(sizes))]
-        sizes = [end - start for start, end in zip([0, *marks[:-1]], marks, strict=True)]
+        # A body that held a secret is kept decoded, but its chunks were counted as they came.
+        sizes = rescaled(sizes, length)
     return sizes, arrivals
+
+
+def rescaled(sizes: Sequence[int], length: int) -> list[int]:
+    """Sizes, whose sum is not 0, for another length: cut at the same parts of the whole."""
+    total = sum(sizes)
+    marks = [length * end // total for end in accumulate(sizes)]
+    return [end - start for start, end in zip([0, *marks], marks, strict=False)]
 
 
 def _pieces(body: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

@@ -6,13 +6,13 @@ that chunks, offsets and healed ids stay true. It never keeps a body that could 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from typing import Any
 
 from mitmproxy import http
 
 from moontap.capture import metadata
 from moontap.capture.exchange import client_request
+from moontap.capture.upstream import rescaled
 from moontap.care import made
 from moontap.care.connections import forget
 from moontap.care.identities import Known
@@ -50,12 +50,24 @@ def findings(
 
     known: what the file that it is from was seen to hold; default: what this flow holds.
     """
-    if known is None:
-        known = Known(rules.redact if rules else None)
-        known.learn(flow)
     copy = http.HTTPFlow.from_state(flow.get_state())
     assert isinstance(copy, http.HTTPFlow)
-    return Scrubber(rules, known).findings(copy)
+    scrubber = scrubber_for([flow], rules) if known is None else Scrubber(rules, known)
+    return scrubber.findings(copy)
+
+
+def scrubber_for(
+    flows: Iterable[http.HTTPFlow], rules: Rules | None = None, salt: str = SALT
+) -> "Scrubber":
+    """One for the flows of a file, which are read and not changed.
+
+    What they hold must be known before the first is cleaned: the secret in a header of the last may
+    stand in its body.
+    """
+    known = Known(rules.redact if rules else None)
+    for flow in flows:
+        known.learn(flow)
+    return Scrubber(rules, known, salt)
 
 
 class Scrubber:
@@ -342,8 +354,7 @@ def _rescale(flow: http.HTTPFlow, length: int) -> None:
     chunks, now = flow.metadata.get(metadata.CHUNKS), len(_upstream(flow))
     if not chunks or now == length or sum(size for size, _ in chunks) != length:
         return
-    marks = [now * end // length for end in accumulate(size for size, _ in chunks)]
-    sizes = [end - start for start, end in zip([0, *marks], marks, strict=False)]
+    sizes = rescaled([size for size, _ in chunks], now)
     flow.metadata[metadata.CHUNKS] = [
         [size, at] for size, (_, at) in zip(sizes, chunks, strict=True)
     ]

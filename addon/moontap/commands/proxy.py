@@ -7,12 +7,11 @@ the summary. It runs until Ctrl-C.
 import argparse
 import asyncio
 import os
-import signal
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from moontap.commands import UsageError
+from moontap.commands.ending import asked_to_end
 from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
 from moontap.commands.run import ended, introduction, say
 from moontap.commands.terminal import put
@@ -140,10 +139,6 @@ class _Requests:
 
 async def _signal_or(ended: "asyncio.Task[None]") -> None:
     """Wait for Ctrl-C, a signal to end, or mitmproxy's own end."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        with suppress(NotImplementedError, AttributeError):
-            loop.add_signal_handler(getattr(signal, name), stop.set)
-    waiter = asyncio.create_task(stop.wait())
+    waiter = asyncio.create_task(asked_to_end())
     await asyncio.wait({waiter, ended}, return_when=asyncio.FIRST_COMPLETED)
     waiter.cancel()

@@ -10,14 +10,14 @@ import asyncio
 import errno
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moontap.commands import UsageError
+from moontap.commands.ending import asked_to_end
 from moontap.commands.options import Commands, masker, port_number
 from moontap.commands.proxy import to_paste
 from moontap.commands.run import say
@@ -181,7 +181,7 @@ async def _serve(
         count = many(len(library.exchanges), "recorded exchange")
         say([f"replay on {server.base_url} of {count}; nothing goes to any other server"])
         put(_paste(server, tls), sys.stdout)
-        await _signal()
+        await asked_to_end()
     finally:
         await server.__aexit__(None, None, None)
     if sys.stderr.isatty():
@@ -234,11 +234,3 @@ def _summary(server: "Replay") -> list[str]:
             f"never asked for: {len(unserved)} of {len(server.library.exchanges)}: {plain(named)}"
         )
     return lines
-
-
-async def _signal() -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        with suppress(NotImplementedError, AttributeError):
-            loop.add_signal_handler(getattr(signal, name), stop.set)
-    await stop.wait()

@@ -8,7 +8,7 @@ import argparse
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from moontap.report.summary import many
 if TYPE_CHECKING:
     from mitmproxy import http
 
-    from moontap.care.identities import Known
     from moontap.care.words import Kind
     from moontap.rules import Rules
 
@@ -83,17 +82,16 @@ def scrub(options: argparse.Namespace) -> int:
 
 def _check(names: list[str], rules: "Rules") -> int:
     from moontap.capture.reader import FlowFile, Unreadable
-    from moontap.care.scrub import Scrubber
+    from moontap.care.scrub import scrubber_for
     from moontap.commands.saved import Saved
 
     saved = Saved("scrub", names)
     unclean = 0
     for path, flows in saved.each():
         try:
-            known = _learn(FlowFile(path), rules)
+            scrubber = scrubber_for(FlowFile(path), rules)
         except Unreadable:  # said when the flows are asked for
-            known = _learn((), rules)
-        scrubber = Scrubber(rules, known)
+            scrubber = scrubber_for((), rules)
         for number, flow in enumerate(flows, 1):
             for finding in scrubber.findings(flow):
                 unclean += 1
@@ -109,7 +107,7 @@ def _check(names: list[str], rules: "Rules") -> int:
 def _write(given: Path, out: Path, rules: "Rules", options: argparse.Namespace) -> int:
     from moontap.capture.reader import FlowFile, Unreadable, flow_files
     from moontap.care.outfile import Refused, check, write_flows
-    from moontap.care.scrub import SALT, Scrubber
+    from moontap.care.scrub import SALT, Scrubber, scrubber_for
     from moontap.commands.saved import bar, lost
 
     counts: Counter[Kind] = Counter()
@@ -132,9 +130,9 @@ def _write(given: Path, out: Path, rules: "Rules", options: argparse.Namespace) 
         check(out, force=options.force)
         size = source.stat().st_size
         with bar(2 * size, what="scrubbing") as tell:
-            known = _learn(FlowFile(source, tell), rules)
+            salt = SALT if options.salt is None else options.salt
+            scrubber = scrubber_for(FlowFile(source, tell), rules, salt)
             file = FlowFile(source, lambda at: tell(size + at))
-            scrubber = Scrubber(rules, known, SALT if options.salt is None else options.salt)
             with _told_to_end():
                 write_flows(out, clean(file, scrubber), force=options.force)
     except (Unreadable, Refused) as error:
@@ -164,17 +162,6 @@ def _told_to_end() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _learn(flows: "Iterable[http.HTTPFlow]", rules: "Rules") -> "Known":
-    """What a file holds must be known before its first flow is cleaned: the secret in a header of
-    the last may stand in the body of the first."""
-    from moontap.care.identities import Known
-
-    known = Known(rules.redact)
-    for flow in flows:
-        known.learn(flow)
-    return known
 
 
 def _left(rules: "Rules") -> str:

@@ -19,9 +19,8 @@ from mitmproxy import http
 
 from moontap import __version__
 from moontap.capture.reader import TRAFFIC, FlowFile
-from moontap.care.identities import Known
 from moontap.care.outfile import write_flows
-from moontap.care.scrub import Scrubber
+from moontap.care.scrub import scrubber_for
 from moontap.probe import report
 from moontap.probe.ask import Answer, post
 from moontap.probe.dialect import Body, Dialect
@@ -222,10 +221,7 @@ def _headers(dialect: Dialect, key: str) -> Mapping[str, str]:
 
 def _save(traffic: Path, out: Path) -> None:
     """Keys were masked on the way to the disk; this takes addresses and accounts out as well."""
-    known = Known()
-    for flow in FlowFile(traffic):
-        known.learn(flow)
-    scrubber = Scrubber(None, known)
+    scrubber = scrubber_for(FlowFile(traffic))
 
     def clean() -> Iterator[http.HTTPFlow]:
         for flow in FlowFile(traffic):

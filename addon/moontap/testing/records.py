@@ -8,9 +8,8 @@ from pathlib import Path
 
 from mitmproxy import http
 
-from moontap.care.identities import Known
 from moontap.care.outfile import write_flows
-from moontap.care.scrub import Scrubber
+from moontap.care.scrub import scrubber_for
 from moontap.rules import load_rules
 from moontap.testing.flows import flows
 
@@ -28,10 +27,7 @@ def keep(own: Path | None, fronts: Sequence[Path | None], path: Path, rules: str
     if len(fronts) == 1 and fronts[0] and len(seen := flows(fronts[0])) == len(recorded):
         recorded = [_sent_to(one, recorded[0].request) for one in seen]
     given = load_rules(rules)
-    known = Known(given.redact)
-    for one in recorded:
-        known.learn(one)
-    scrubber = Scrubber(given, known)
+    scrubber = scrubber_for(recorded, given)
     for one in recorded:
         scrubber.scrub(one)
     write_flows(path, recorded, force=True)
