@@ -1,5 +1,6 @@
 """What tests of the whole tap share: certificates, a way to start it, and a check of the log."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -13,6 +14,19 @@ from tests.sentinel import Sentinel
 
 type Start = Callable[..., AbstractAsyncContextManager[Tap]]
 """`proxying.tap` with its folders and the upstream's certificate filled in."""
+
+
+_TELLING = {"CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
+"""Variables by which programs decide how they write: with CI set, pytest cuts no line of its
+summary, and a test that counted a text in it failed in CI alone."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _written_alike_everywhere() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _TELLING & os.environ.keys():
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")
