@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cli.forks import Forks
+
 COMMAND = (sys.executable, "-m", "moontap.cli")
 KEY = "sk-made-up-7f3kq9z2m4x8c1v6b5n0"
 
@@ -94,10 +96,12 @@ class Moontap:
 
     folder: Path
     environment: dict[str, str]
+    forks: Forks
 
     def start(
         self, *arguments: str, env: dict[str, str] | None = None, **more: Any
     ) -> subprocess.Popen[str]:
+        """A process started from nothing, as a person's shell does."""
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         return subprocess.Popen(
             [*COMMAND, *arguments],
@@ -110,12 +114,8 @@ class Moontap:
     def run(
         self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        process = self.start(*arguments, env=env)
-        try:
-            out, err = process.communicate(stdin, timeout=60)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        """A process that is a fork of one that has loaded `moontap`, to its end."""
+        return self.forks.run(arguments, self.folder, self.environment | (env or {}), stdin)
 
     def captures(self) -> list[Path]:
         """The capture folders, oldest first."""

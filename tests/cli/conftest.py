@@ -10,10 +10,17 @@ import pytest
 
 import moontap
 from tests.cli.commands import KEY, Moontap
+from tests.cli.forks import Forks
+
+
+@pytest.fixture(scope="session")
+def _forks() -> Iterator[Forks]:
+    with Forks() as forks:
+        yield forks
 
 
 @pytest.fixture
-def moontap_command(tmp_path: Path) -> Moontap:
+def moontap_command(tmp_path: Path, _forks: Forks) -> Moontap:
     """The `moontap` command as a process of its own, in a folder and a HOME of its own."""
     home = tmp_path / "home"
     home.mkdir()
@@ -28,7 +35,7 @@ def moontap_command(tmp_path: Path) -> Moontap:
         "ANTHROPIC_API_KEY": KEY,
         "OPENAI_API_KEY": KEY,
     }
-    return Moontap(tmp_path, environment)
+    return Moontap(tmp_path, environment, _forks)
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def test_the_version_names_what_matters(capsys: pytest.CaptureFixture[str]) -> N
     ("arguments", "code", "said"),
     [
         ([], 2, "moontap: say what to do: run, proxy, "),
-        (["lint"], 2, "invalid choice: 'lint'"),
+        (["nonsense"], 2, "invalid choice: 'nonsense'"),
         (["run"], 2, "moontap run: no command given, as in: moontap run -- claude"),
         (["run", "--"], 2, "no command given"),
         (["run", "--port", "x", "--", "true"], 2, "'x' is not a port: 0 to 65535"),
