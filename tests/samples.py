@@ -57,7 +57,7 @@ def messages_events(
             {"type": "content_block_stop", "index": index},
         ]
     said += [
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use" if ids else "end_turn"}},
         {"type": "message_stop"},
     ]
     return [b"event: %s\ndata: %s\n\n" % (one["type"].encode(), dump(one)) for one in said]
@@ -73,7 +73,8 @@ def chat_events(*ids: str, message_id: str | None = "cmpl-x1", command: str = "p
         more = {"index": index, "function": {"arguments": dump({"command": command}).decode()}}
         deltas += [{"tool_calls": [call]}, {"tool_calls": [more]}]
     chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    finish = "tool_calls" if ids else "stop"
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     return [*(b"data: %s\n\n" % dump(chunk) for chunk in chunks), b"data: [DONE]\n\n"]
 
 

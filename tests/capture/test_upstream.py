@@ -174,6 +174,26 @@ def test_a_healed_request_is_the_clients_again() -> None:
     assert flow.request.raw_content != own
 
 
+def test_what_the_guard_added_last_is_taken_out_first() -> None:
+    flow = saved()
+    own = flow.request.raw_content or b""
+    at = own.index(b"go")
+    healed = own.replace(b"go", b"went")
+    flow.request.content = healed[: at + 6] + b" and be warned" + healed[at + 6 :]
+    flow.metadata[metadata.HEALED] = [[at, 4, b"go"]]
+    flow.metadata[metadata.REMINDED] = [[at + 6, 14, b""]]
+    bare = before_the_tap(flow)
+    assert bare.request.raw_content == own
+    assert bare.metadata == {}
+
+
+def test_an_answer_of_the_guard_is_not_upstreams() -> None:
+    flow = saved(blocked="blocked_no_progress", repeats=12)
+    assert answer(flow) is None
+    assert before_the_tap(flow).response is None
+    assert flow.response is not None
+
+
 def test_the_saved_flow_is_not_changed() -> None:
     flow = saved(upstream_body=PACKED, upstream_encoding="gzip", calls=1)
     was = flow.get_state()

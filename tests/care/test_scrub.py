@@ -30,7 +30,7 @@ from moontap.ids import Style
 from moontap.jsonpaths import compile_path
 from moontap.rewrite import heal
 from moontap.rules import Redact, Rules, Scrub
-from moontap.wire.protocol import of_request, read_calls
+from moontap.wire.protocol import of_request, read_shape
 from tests import samples
 from tests.care.planted import RULES, TEXT, TOKEN, URL, UUID, VALUES, dump, flow_of, left
 from tests.redact.test_body import cut, escaped
@@ -194,7 +194,7 @@ def test_a_path_that_selects_all_leaves_the_protocol() -> None:
     assert wire
     assert flow.response
     request = wire.read_request(flow.request.raw_content or b"")
-    reply = read_calls(wire, flow.response.raw_content or b"")
+    reply = read_shape(wire, flow.response.raw_content or b"")
     assert b"rm" not in (flow.request.raw_content or b"")
     history = [call for message in request.messages for call in message.calls]
     assert [call.id for call in history] == [call.id for call in reply.calls]
@@ -239,7 +239,7 @@ def arguments_of(flow: http.HTTPFlow) -> bytes:
     wire = of_request("POST", flow.request.path)
     assert wire
     assert flow.response
-    return read_calls(wire, flow.response.raw_content or b"").calls[0].arguments.encode()
+    return read_shape(wire, flow.response.raw_content or b"").calls[0].arguments.encode()
 
 
 @pytest.mark.parametrize(("url", "make"), STREAMS, ids=["messages", "chat"])

@@ -31,7 +31,7 @@ from moontap.standin import (
     Step,
     TLSFiles,
 )
-from moontap.wire.protocol import of_request, read_calls
+from moontap.wire.protocol import of_request, read_shape
 from moontap.wire.types import ReplyCall
 from tests import proxying
 from tests.care.planted import RULES, TEXT, UUID, VALUES, left
@@ -98,7 +98,7 @@ async def _ask(
     assert wire
     streamed = "event-stream" in response.headers["content-type"]
     if streamed:
-        reply = read_calls(wire, response.content)
+        reply = read_shape(wire, response.content)
     else:
         reply = wire.reader().whole(response.content)
     return [_call(call) for call in reply.calls]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moontap.wire import anthropic
 from moontap.wire.protocol import ANTHROPIC, read_stream
-from moontap.wire.types import Call, Choice, Message, Reply, ReplyCall, Result
+from moontap.wire.types import Asked, Call, Choice, Message, Reply, ReplyCall, Result
 from tests.wire.streams import END, MESSAGES, block, event, named, start, starts
 
 PWD = ReplyCall("pwd_0", "pwd", 0, 1, ['{"a":1}'], ended=True)
@@ -165,6 +165,34 @@ def test_what_is_not_json_is_counted() -> None:
 def test_an_input_that_came_in_the_start(value: bytes, arguments: str) -> None:
     reply = read(starts(b'"type":"tool_use","id":"a","input":' + value))
     assert [call.arguments for call in reply.calls] == [arguments]
+
+
+def begin(id_: str = "msg_a1") -> bytes:
+    return start(f'"id":"{id_}"'.encode())
+
+
+@pytest.mark.parametrize(
+    ("stream", "doubled", "restarts"),
+    [
+        (begin() + block(1, b"pwd_0") + END, [], 0),
+        (begin() + block(1, b"pwd_0") + stop(1) + END, ["content_block_stop"], 0),
+        (begin() + block(1, b"a") + stop(1) + stop(1) + END, ["content_block_stop"] * 2, 0),
+        (begin() + block(1, b"a") + END + END, ["message_stop"], 0),
+        (begin() + block(1, b"a") + block(1, b"b") + END, [], 0),
+        (begin() + block(1, b"a") + block(2, b"b") + END, [], 0),
+        (begin() + block(1, b"a") + begin() + block(1, b"a") + END, [], 1),
+        (begin() + begin("msg_a2") + begin("msg_a3") + END, [], 2),
+        # After a new beginning the blocks are others.
+        (begin() + block(1, b"a") + begin() + stop(1) + END, [], 1),
+        (block(1, b"a") + END, [], 0),
+        (b"", [], 0),
+    ],
+)
+def test_doubled_events_and_new_beginnings(
+    stream: bytes, doubled: list[str], restarts: int
+) -> None:
+    reply = read(stream)
+    assert (reply.doubled, reply.restarts) == (doubled, restarts)
 
 
 @given(
@@ -336,7 +364,8 @@ def message(content: bytes, role: bytes = b'"user"') -> Message:
     ids=lambda value: value[:50].decode("latin-1") if isinstance(value, bytes) else "",
 )
 def test_messages(content: bytes, calls: Any, results: Any, text: str) -> None:
-    assert message(content) == Message("user", calls, results, text)
+    read = message(content)
+    assert (read.role, read.calls, read.results, read.text) == ("user", calls, results, text)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +373,65 @@ def test_messages(content: bytes, calls: Any, results: Any, text: str) -> None:
     [(b'"assistant"', "assistant"), (b'"system"', "system"), (b"7", ""), (b"null", "")],
 )
 def test_roles(role: bytes, read_role: str) -> None:
-    assert message(b'"x"', role) == Message(read_role, (), (), "x")
+    read = message(b'"x"', role)
+    assert (read.role, read.text) == (read_role, "x")
+
+
+@pytest.mark.parametrize(
+    ("content", "blocks"),
+    [
+        (b'"hi"', ("text",)),
+        (b'""', ()),
+        (b"null", ()),
+        (b"[]", ()),
+        (b'[{"type":"text","text":""}]', ("text",)),
+        (
+            b'[{"type":"tool_result","tool_use_id":"a"},{"type":"image"},{"type":"new"}]',
+            ("tool_result", "image", "new"),
+        ),
+        # One that cannot be read keeps its place.
+        (b'[7,{"type":"tool_use","id":"a"},{"type":8}]', ("", "tool_use", "")),
+        (b'{"type":"text"}', ()),
+    ],
+    ids=lambda value: value[:50].decode() if isinstance(value, bytes) else "",
+)
+def test_the_types_of_a_messages_blocks(content: bytes, blocks: tuple[str, ...]) -> None:
+    assert message(content).blocks == blocks
+
+
+@pytest.mark.parametrize(
+    ("blocks", "thinking", "signed"),
+    [
+        (b'{"type":"text","text":"thinking"}', None, False),
+        (b'{"type":"thinking","thinking":"hm"}', 2, False),
+        (b'{"type":"thinking","thinking":"hm","signature":""}', 2, False),
+        (b'{"type":"thinking","thinking":"hm","signature":"s"}', 2, True),
+        (b'{"type":"thinking","thinking":""}', 0, False),
+        (b'{"type":"thinking"}', 0, False),
+        (b'{"type":"redacted_thinking","data":"x"}', 0, True),
+        (b'{"type":"thinking","thinking":"a\\n"},{"type":"thinking","thinking":"b"}', 4, False),
+        # A call's input, and a result, are not the model's thinking.
+        (b'{"type":"tool_use","id":"a","name":"f","input":{"thinking":"hm"}}', None, False),
+    ],
+)
+def test_thinking_and_its_signature(blocks: bytes, thinking: int | None, signed: bool) -> None:
+    read = message(b"[" + blocks + b"]", b'"assistant"')
+    assert (read.thinking, read.signed, read.legacy) == (thinking, signed, False)
+
+
+@pytest.mark.parametrize("also", [b"", b',"model":7,"messages":[{"role":"user","content":5}]'])
+def test_what_is_asked_for_beside_the_history(also: bytes) -> None:
+    body = (
+        b'{"messages":[],"tools":[{"name": "f"}],"tool_choice":{"type":"any"},"thinking":'
+        b'{"type":"enabled"},"max_tokens":9,"functions":[1]' + also + b"}"
+    )
+    assert anthropic.read_request(body).asked == Asked(
+        tools=b'[{"name": "f"}]',
+        tool_choice=b'{"type":"any"}',
+        thinking=b'{"type":"enabled"}',
+        limit=b"9",
+    )
+    assert anthropic.read_request(b'{"messages":[]}').asked == Asked()
 
 
 def metadata(user_id: object) -> bytes:

@@ -83,6 +83,31 @@ def test_equal_to_reading_whole(name: str) -> None:
         assert reader.read(wire, body) == wire.read_request(body)
 
 
+TOOLS = [{"name": "Bash", "input_schema": {"type": "object"}}]
+
+
+@pytest.mark.parametrize(
+    ("wire", "bodies"),
+    [
+        (ANTHROPIC, [messages_body(n, tools=TOOLS, max_tokens=9) for n in (20, 21, 28)]),
+        (OPENAI, [chat_body(n, tools=TOOLS, tool_choice="auto") for n in (20, 21, 28)]),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True], ids=["behind the history", "before it"])
+def test_what_is_asked_for_is_read_on_either_side_of_the_history(
+    wire: Wire, bodies: list[bytes], first: bool
+) -> None:
+    reader = HistoryReader()
+    for body in bodies:
+        if first:
+            members = json.loads(body)
+            history = members.pop("messages")
+            body = json.dumps({**members, "messages": history}).encode()
+        asked = reader.read(wire, body).asked
+        assert json.loads(asked.tools) == TOOLS
+        assert asked == wire.read_request(body).asked
+
+
 def test_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = HistoryReader()
     reader.read(ANTHROPIC, messages_body(30))

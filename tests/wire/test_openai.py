@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moontap.wire import openai
 from moontap.wire.protocol import OPENAI, read_stream
-from moontap.wire.types import Call, Choice, Message, Reply, ReplyCall, Result
+from moontap.wire.types import Asked, Call, Choice, Message, Reply, ReplyCall, Result
 from tests.wire.streams import CHAT, DONE, chunk, goes_on, named, opens, tool_calls
 
 WEATHER = ReplyCall("get_weather:0", "get_weather", 0, 0, ["", '{"c":1}'], ended=True)
@@ -158,6 +158,50 @@ def test_names_and_ids_do_not_change_once_known() -> None:
         + tool_calls(b'"index":0,"id":"x","function":{"name":"g"}')
     )
     assert read(stream).calls == [ReplyCall("x", "f", 0, 0, ['{"c":1}'])]
+
+
+def arrives(id_: str | None, index: int = 0) -> bytes:
+    return tool_calls(b'"index":%d,"id":%s' % (index, json.dumps(id_).encode()))
+
+
+@pytest.mark.parametrize(
+    ("ids", "others"),
+    [
+        (["x:0"], []),
+        (["x:0", "x:0", None, ""], []),
+        (["x:0", "x:1", "x:2"], ["x:1", "x:2"]),
+        (["x:0", "x:1", "x:0", "x:1"], ["x:1"]),
+        ([None, "", "x:0"], []),
+    ],
+)
+def test_the_ids_that_came_after_the_first(ids: list[str | None], others: list[str]) -> None:
+    (call,) = read(b"".join(arrives(id_) for id_ in ids) + DONE).calls
+    assert (call.id, call.others) == ("x:0", others)
+    # Ids of other calls are not among them.
+    first, _ = read(arrives("x:0") + arrives("x:1", index=1) + DONE).calls
+    assert first.others == []
+
+
+def of_message(id_: bytes) -> bytes:
+    return tool_calls(opens(0, b"x:0"), top=b'"id":%s,' % id_)
+
+
+@pytest.mark.parametrize(
+    ("stream", "doubled", "restarts"),
+    [
+        (of_message(b'"c1"') * 2 + DONE, [], 0),
+        (of_message(b'"c1"') + DONE + DONE, ["[DONE]"], 0),
+        (of_message(b'"c1"') + DONE * 3, ["[DONE]"] * 2, 0),
+        (of_message(b'"c1"') + of_message(b'"c2"') + DONE, [], 1),
+        (of_message(b'"c1"') + of_message(b'""') + of_message(b"null") + DONE, [], 0),
+        (b"", [], 0),
+    ],
+)
+def test_doubled_events_and_new_beginnings(
+    stream: bytes, doubled: list[str], restarts: int
+) -> None:
+    reply = read(stream)
+    assert (reply.doubled, reply.restarts) == (doubled, restarts)
 
 
 def test_what_is_not_json_is_counted() -> None:
@@ -311,7 +355,92 @@ def message(text: bytes) -> Message:
     ids=lambda value: value[:50].decode("latin-1") if isinstance(value, bytes) else "",
 )
 def test_messages(text: bytes, expected: Message) -> None:
-    assert message(text) == expected
+    read = message(text)
+    assert (read.role, read.calls, read.results, read.text) == (
+        expected.role,
+        expected.calls,
+        expected.results,
+        expected.text,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        (b'{"role":"user","content":"hi"}', ("text",)),
+        (b'{"role":"user","content":""}', ()),
+        (b'{"role":"user","content":null}', ()),
+        (b'{"role":"user"}', ()),
+        (b'{"role":"user","content":[]}', ()),
+        (
+            b'{"role":"user","content":[{"type":"image_url"},{"type":"text","text":""},7,{"type":8}]}',
+            ("image_url", "text", "", ""),
+        ),
+        (b'{"role":"tool","tool_call_id":"a","content":"x"}', ("tool_result",)),
+        (b'{"role":"tool","tool_call_id":"a"}', ("tool_result",)),
+        (b"7", ()),
+    ],
+)
+def test_the_types_of_a_messages_parts(text: bytes, blocks: tuple[str, ...]) -> None:
+    assert message(text).blocks == blocks
+
+
+@pytest.mark.parametrize(
+    ("more", "thinking"),
+    [
+        (b"", None),
+        (b',"reasoning_content":null', None),
+        (b',"reasoning_content":""', 0),
+        (b',"reasoning_content":"hm"', 2),
+        (b',"reasoning_content":"hm","tool_calls":[7]', 2),
+        (b',"thinking":"hm"', None),
+    ],
+)
+def test_reasoning(more: bytes, thinking: int | None) -> None:
+    read = message(b'{"role":"assistant","content":"x"' + more + b"}")
+    assert (read.thinking, read.signed) == (thinking, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "legacy"),
+    [
+        (b'{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}', True),
+        (b'{"role":"assistant","function_call":{"name":"f"},"tool_calls":[7]}', True),
+        (b'{"role":"function","name":"f","content":"x"}', True),
+        # The SDK writes both members, one of them null.
+        (b'{"role":"assistant","function_call":null,"tool_calls":[{"id":"a"}]}', False),
+        (b'{"role":"assistant","content":"function_call"}', False),
+        (b'{"role":"tool","tool_call_id":"a"}', False),
+    ],
+)
+def test_what_is_of_the_time_before_tool_calls(text: bytes, legacy: bool) -> None:
+    assert message(text).legacy is legacy
+
+
+@pytest.mark.parametrize("also", [b"", b',"model":7,"prompt_cache_key":8'])
+@pytest.mark.parametrize(
+    ("limit", "read_limit"),
+    [
+        (b"", b""),
+        (b',"max_tokens":9', b"9"),
+        (b',"max_completion_tokens":8', b"8"),
+        (b',"max_tokens":9,"max_completion_tokens":8', b"8"),
+    ],
+)
+def test_what_is_asked_for_beside_the_history(limit: bytes, read_limit: bytes, also: bytes) -> None:
+    body = (
+        b'{"messages":[],"tools":[{"type": "function"}],"tool_choice":"auto","thinking":{"type":'
+        b'"enabled"},"functions":[],"function_call":"none"' + limit + also + b"}"
+    )
+    assert openai.read_request(body).asked == Asked(
+        tools=b'[{"type": "function"}]',
+        tool_choice=b'"auto"',
+        thinking=b'{"type":"enabled"}',
+        functions=b"[]",
+        function_call=b'"none"',
+        limit=read_limit,
+    )
+    assert openai.read_request(b'{"messages":[]}').asked == Asked()
 
 
 @pytest.mark.parametrize(

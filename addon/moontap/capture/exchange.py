@@ -15,7 +15,7 @@ from moontap.identity import Identity, identify
 from moontap.rewrite import unheal
 from moontap.wire import encoding
 from moontap.wire.history import HistoryReader
-from moontap.wire.protocol import Wire, of_request, read_calls, read_ids
+from moontap.wire.protocol import Wire, of_request, read_ids, read_shape
 from moontap.wire.types import Reply, ReplyCall, Request
 
 _BLANKS = re.compile(rb"[ \t\r\n]*")
@@ -69,8 +69,10 @@ def client_request(flow: http.HTTPFlow) -> bytes:
     body = flow.request.get_content(strict=True)
     if body is None:
         raise ValueError("the request body is not there")
-    edits = flow.metadata.get(metadata.HEALED)
-    return unheal(body, edits) if edits else body
+    for name in (metadata.REMINDED, metadata.HEALED):  # what was done last is undone first
+        if edits := flow.metadata.get(name):
+            body = unheal(body, edits)
+    return body
 
 
 def read_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
@@ -79,7 +81,7 @@ def read_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
     if response is None or not response.raw_content:
         return None
     coding = response.headers.get("content-encoding")
-    return _read(wire, response, response.raw_content, coding, read_calls)
+    return _read(wire, response, response.raw_content, coding, read_shape)
 
 
 def _upstream_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:

@@ -20,6 +20,17 @@ HEALED = "moontap.healed"
 """list of [offset, length, bytes]: put these bytes there into the request body as it stands
 (content encoding undone), and it is what the client sent. See `rewrite.unheal`."""
 
+REMINDED = "moontap.reminded"
+"""list of [offset, length, bytes]: the same for a reminder that the guard added. It was added last,
+so it is taken out first."""
+
+BLOCKED = "moontap.blocked"
+"""str: why the guard answered instead of upstream, which never saw the request:
+`blocked_no_progress` or `blocked_limit`. The response is moontap's own."""
+
+REPEATS = "moontap.repeats"
+"""int: how many times in a row the same had been done when the guard reminded or blocked."""
+
 INCOMPLETE = "moontap.incomplete"
 """True: the reply broke off, or the run ended before it did; what arrived is kept."""
 
@@ -35,7 +46,19 @@ SESSION = "moontap.session"
 SCRUBBED = "moontap.scrubbed"
 """bytes: digests, of 8 bytes each, of what `moontap scrub` has put into the flow."""
 
-ALL = (UPSTREAM_BODY, UPSTREAM_ENCODING, CHUNKS, HEALED, INCOMPLETE, CALLS, REWRITTEN, SESSION)
+ALL = (
+    UPSTREAM_BODY,
+    UPSTREAM_ENCODING,
+    CHUNKS,
+    HEALED,
+    REMINDED,
+    BLOCKED,
+    REPEATS,
+    INCOMPLETE,
+    CALLS,
+    REWRITTEN,
+    SESSION,
+)
 
 _MOST = 1e15
 
@@ -99,6 +122,9 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     UPSTREAM_ENCODING: _coding,
     CHUNKS: _chunks,
     HEALED: _edits,
+    REMINDED: _edits,
+    BLOCKED: lambda value: isinstance(value, str),
+    REPEATS: _count,
     INCOMPLETE: lambda value: isinstance(value, bool),
     CALLS: _count,
     REWRITTEN: _count,

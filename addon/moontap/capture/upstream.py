@@ -52,9 +52,9 @@ class Answer:
 
 
 def answer(flow: http.HTTPFlow) -> Answer | None:
-    """What upstream answered; None where not even headers came."""
+    """What upstream answered; None where not even headers came, or where the guard answered."""
     response = flow.response
-    if response is None:
+    if response is None or metadata.BLOCKED in flow.metadata:
         return None
     body, coding = _upstream_body(flow, response)
     headers = [
@@ -89,9 +89,10 @@ def before_the_tap(flow: http.HTTPFlow) -> http.HTTPFlow:
     """
     bare = copy(flow)
     bare.request = flow.request.copy()
-    if metadata.HEALED in flow.metadata:
+    if metadata.HEALED in flow.metadata or metadata.REMINDED in flow.metadata:
         bare.request.content = client_request(flow)
-    bare.response = flow.response.copy() if flow.response else None
+    answered = flow.response and metadata.BLOCKED not in flow.metadata
+    bare.response = flow.response.copy() if flow.response and answered else None
     if bare.response and flow.response:
         body, coding = _upstream_body(flow, flow.response)
         bare.response.raw_content = body

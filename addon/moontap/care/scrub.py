@@ -38,6 +38,7 @@ _OURS = frozenset(
         metadata.UPSTREAM_ENCODING,
         metadata.CHUNKS,
         metadata.HEALED,
+        metadata.REMINDED,
         metadata.SCRUBBED,
     )
 )

@@ -12,6 +12,7 @@ import msgspec
 
 from moontap.wire import jsontext, spans
 from moontap.wire.types import (
+    Asked,
     Call,
     Choice,
     HistorySite,
@@ -25,7 +26,17 @@ from moontap.wire.types import (
 
 # An event whose data holds none of these can neither name a call nor the message it belongs to.
 MARKERS = (b"tool_use", b"message_start")
-CALL_MARKERS = (*MARKERS, b"input_json_delta", b"content_block_stop")
+
+# An event without any of these is a piece of text or of thinking, or a `ping`.
+SHAPE_MARKERS = (
+    *MARKERS,
+    b"content_block_start",
+    b"input_json_delta",
+    b"content_block_stop",
+    b"message_delta",
+    b"message_stop",
+    b'"error"',
+)
 
 # An event that opens with one of these lines cannot hold an id: clients dispatch on it.
 PASSING = frozenset(
@@ -50,6 +61,8 @@ class _Block(msgspec.Struct, gc=False):
     is_error: bool | None = None
     input: msgspec.Raw = msgspec.Raw()
     content: msgspec.Raw = msgspec.Raw()
+    thinking: msgspec.Raw = msgspec.Raw()
+    signature: msgspec.Raw = msgspec.Raw()
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -62,6 +75,10 @@ class _Request(msgspec.Struct):
     model: str | None = None
     stream: bool | None = None
     metadata: msgspec.Raw = msgspec.Raw()
+    tools: msgspec.Raw = msgspec.Raw()
+    tool_choice: msgspec.Raw = msgspec.Raw()
+    thinking: msgspec.Raw = msgspec.Raw()
+    max_tokens: msgspec.Raw = msgspec.Raw()
 
 
 class _LooseMessage(msgspec.Struct, gc=False):
@@ -74,6 +91,10 @@ class _LooseRequest(msgspec.Struct):
     model: Any = None
     stream: Any = None
     metadata: msgspec.Raw = msgspec.Raw()
+    tools: msgspec.Raw = msgspec.Raw()
+    tool_choice: msgspec.Raw = msgspec.Raw()
+    thinking: msgspec.Raw = msgspec.Raw()
+    max_tokens: msgspec.Raw = msgspec.Raw()
 
 
 _REQUEST = msgspec.json.Decoder(_Request)
@@ -92,6 +113,12 @@ def read_request(body: bytes) -> Request:
         stream=bool(wire.stream),
         session=_session(wire.metadata),
         messages=tuple(_message(message) for message in wire.messages),
+        asked=Asked(
+            tools=bytes(wire.tools),
+            tool_choice=bytes(wire.tool_choice),
+            thinking=bytes(wire.thinking),
+            limit=bytes(wire.max_tokens),
+        ),
     )
 
 
@@ -193,6 +220,8 @@ class ReplyReader:
         self.reply = Reply(choices={0: Choice()})
         self._open: dict[int, ReplyCall] = {}
         self._prefilled: set[int] = set()
+        self._begun = 0  # message starts
+        self._stopped: set[int] = set()  # blocks of the last one that have ended
 
     def feed(self, data: bytes) -> None:
         """Take one event's data in; what is not understood is passed over."""
@@ -208,20 +237,29 @@ class ReplyReader:
         index = index if isinstance(index, int) else 0
         match event.get("type"):
             case "message_start":
+                self._begun += 1
+                self._stopped.clear()
+                self.reply.restarts = self._begun - 1
                 self._start(_mapping(event.get("message")))
             case "content_block_start":
+                self._stopped.discard(index)
                 self._block(index, _mapping(event.get("content_block")))
             case "content_block_delta":
                 self._delta(index, _mapping(event.get("delta")))
             case "content_block_stop":
                 if call := self._open.pop(index, None):
                     call.ended = True
+                if index in self._stopped:
+                    self.reply.doubled.append("content_block_stop")
+                self._stopped.add(index)
             case "message_delta":
                 reason = _mapping(event.get("delta")).get("stop_reason")
                 if isinstance(reason, str):
                     self.reply.choices[0].stop_reason = reason
                 self.reply.add_usage(event.get("usage"))
             case "message_stop":
+                if self.reply.complete:
+                    self.reply.doubled.append("message_stop")
                 self.reply.complete = True
             case "error":
                 self.reply.error = event.get("error", event)
@@ -307,6 +345,10 @@ def _decode(body: bytes) -> _Request:
         model=jsontext.string(loose.model),
         stream=loose.stream is True,
         metadata=loose.metadata,
+        tools=loose.tools,
+        tool_choice=loose.tool_choice,
+        thinking=loose.thinking,
+        max_tokens=loose.max_tokens,
     )
 
 
@@ -330,10 +372,12 @@ def _loose_message(raw: msgspec.Raw) -> _Message:
 def _message(message: _Message) -> Message:
     content = message.content
     if not isinstance(content, list):
-        return Message(message.role, (), (), content or "")
+        return Message(message.role, (), (), content or "", ("text",) if content else ())
     calls: list[Call] = []
     results: list[Result] = []
     texts: list[str] = []
+    thinking: int | None = None
+    signed = False
     for position, block in enumerate(content):
         match block.type:
             case "tool_use":
@@ -343,7 +387,18 @@ def _message(message: _Message) -> Message:
                 results.append(Result(block.tool_use_id, content_, bool(block.is_error), position))
             case "text":
                 texts.append(block.text or "")
-    return Message(message.role, tuple(calls), tuple(results), "\n".join(texts))
+            case "thinking" | "redacted_thinking":
+                thinking = (thinking or 0) + max(len(block.thinking) - 2, 0)
+                signed = signed or len(block.signature) > 2 or block.type != "thinking"
+    return Message(
+        message.role,
+        tuple(calls),
+        tuple(results),
+        "\n".join(texts),
+        tuple([block.type for block in content]),
+        thinking,
+        signed,
+    )
 
 
 def _session(metadata: bytes) -> str | None:

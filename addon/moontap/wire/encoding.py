@@ -19,6 +19,7 @@ else:
     from backports import zstd
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_MAGIC = {_GZIP_MAGIC: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # RFC 1952, 2.3.1; RFC 8878, 3.1.1
 
 
 class _State(Protocol):
@@ -162,6 +163,11 @@ class Decoder:
         if self._codec:
             held, self._codec = self._codec.unproved, None
         return held
+
+
+def sniffed(body: bytes) -> str | None:
+    """The encoding that a body's first bytes tell of; None where they tell of none."""
+    return next((name for magic, name in _MAGIC.items() if body.startswith(magic)), None)
 
 
 def decode_prefix(body: bytes, encoding: str | None) -> bytes:

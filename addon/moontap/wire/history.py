@@ -98,6 +98,7 @@ def _resume(wire: Wire, known: _Known, body: bytes) -> Request | None:
         stream=rest.stream or head.stream,
         session=rest.session or head.session,
         messages=known.note.messages + rest.messages[1:],
+        asked=rest.asked.or_else(head.asked),
     )
 
 

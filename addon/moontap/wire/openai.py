@@ -12,6 +12,7 @@ import msgspec
 
 from moontap.wire import jsontext, spans
 from moontap.wire.types import (
+    Asked,
     Call,
     Choice,
     HistorySite,
@@ -26,7 +27,19 @@ from moontap.wire.types import (
 # An event whose data does not hold this cannot name a call.
 MARKERS = (b'"tool_calls"',)
 
+# An event without any of these is a piece of text or of reasoning, or a comment's.
+SHAPE_MARKERS = (
+    *MARKERS,
+    b"[DONE]",
+    b'"finish_reason":"',
+    b'"finish_reason": "',
+    b'"error"',
+    b'"usage":{',
+    b'"usage": {',
+)
+
 _DONE = b"[DONE]"
+_ABSENT = (b"", b"null")
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -44,9 +57,21 @@ class _Message(msgspec.Struct, gc=False):
     content: msgspec.Raw = msgspec.Raw()
     tool_calls: list[_ToolCall] | None = None
     tool_call_id: str | None = None
+    reasoning_content: msgspec.Raw = msgspec.Raw()
+    function_call: msgspec.Raw = msgspec.Raw()
 
 
-class _Request(msgspec.Struct):
+class _Asked(msgspec.Struct):
+    tools: msgspec.Raw = msgspec.Raw()
+    tool_choice: msgspec.Raw = msgspec.Raw()
+    thinking: msgspec.Raw = msgspec.Raw()
+    functions: msgspec.Raw = msgspec.Raw()
+    function_call: msgspec.Raw = msgspec.Raw()
+    max_tokens: msgspec.Raw = msgspec.Raw()
+    max_completion_tokens: msgspec.Raw = msgspec.Raw()
+
+
+class _Request(_Asked, kw_only=True):
     messages: list[_Message]
     model: str | None = None
     stream: bool | None = None
@@ -58,9 +83,11 @@ class _LooseMessage(msgspec.Struct, gc=False):
     content: msgspec.Raw = msgspec.Raw()
     tool_calls: Any = None
     tool_call_id: Any = None
+    reasoning_content: msgspec.Raw = msgspec.Raw()
+    function_call: msgspec.Raw = msgspec.Raw()
 
 
-class _LooseRequest(msgspec.Struct):
+class _LooseRequest(_Asked, kw_only=True):
     messages: list[msgspec.Raw]
     model: Any = None
     stream: Any = None
@@ -81,6 +108,14 @@ def read_request(body: bytes) -> Request:
         stream=bool(wire.stream),
         session=wire.prompt_cache_key or None,
         messages=tuple(_message(message) for message in wire.messages),
+        asked=Asked(
+            tools=bytes(wire.tools),
+            tool_choice=bytes(wire.tool_choice),
+            thinking=bytes(wire.thinking),
+            functions=bytes(wire.functions),
+            function_call=bytes(wire.function_call),
+            limit=bytes(wire.max_completion_tokens or wire.max_tokens),
+        ),
     )
 
 
@@ -202,6 +237,8 @@ class ReplyReader:
     def feed(self, data: bytes) -> None:
         """Take one event's data in; what is not understood is passed over."""
         if data.strip() == _DONE:
+            if self.reply.complete:
+                self.reply.doubled.append("[DONE]")
             self.reply.complete = True
             return
         chunk = self._load(data)
@@ -238,6 +275,7 @@ class ReplyReader:
         if chunk.get("error") is not None:
             reply.error = chunk["error"]
         if isinstance(chunk.get("id"), str) and chunk["id"]:
+            reply.restarts += reply.message_id not in (None, chunk["id"])
             reply.message_id = chunk["id"]
         if isinstance(chunk.get("model"), str):
             reply.model = chunk["model"]
@@ -281,6 +319,8 @@ class ReplyReader:
             if call is None:
                 call = self._calls[number, index] = ReplyCall(None, "", number, index)
                 self.reply.calls.append(call)
+            if id_ and call.id and id_ != call.id and id_ not in call.others:
+                call.others.append(id_)
             call.id = call.id or id_
             call.name = call.name or name
             arguments = function.get("arguments")
@@ -301,6 +341,13 @@ def _decode(body: bytes) -> _Request:
         model=jsontext.string(loose.model),
         stream=loose.stream is True,
         prompt_cache_key=jsontext.string(loose.prompt_cache_key),
+        tools=loose.tools,
+        tool_choice=loose.tool_choice,
+        thinking=loose.thinking,
+        functions=loose.functions,
+        function_call=loose.function_call,
+        max_tokens=loose.max_tokens,
+        max_completion_tokens=loose.max_completion_tokens,
     )
 
 
@@ -319,6 +366,8 @@ def _loose_message(raw: msgspec.Raw) -> _Message:
         # An unreadable entry keeps its place, so that positions stay true.
         tool_calls=[_loose_call(entry) for entry in entries],
         tool_call_id=jsontext.string(loose.tool_call_id),
+        reasoning_content=loose.reasoning_content,
+        function_call=loose.function_call,
     )
 
 
@@ -346,9 +395,32 @@ def _message(message: _Message) -> Message:
     )
     if message.role == "tool":
         result = Result(message.tool_call_id, bytes(message.content), False, 0)
-        return Message(message.role, calls, (result,), "")
-    text = _text(jsontext.loads(message.content)) if message.content else ""
-    return Message(message.role, calls, (), text)
+        return Message(message.role, calls, (result,), "", ("tool_result",))
+    content = jsontext.loads(message.content) if message.content else None
+    return Message(
+        message.role,
+        calls,
+        (),
+        _text(content),
+        _blocks(content),
+        _length(message.reasoning_content),
+        legacy=message.role == "function" or _length(message.function_call) is not None,
+    )
+
+
+def _blocks(content: object) -> tuple[str, ...]:
+    """The types of a content's parts; a string is one text."""
+    if isinstance(content, str):
+        return ("text",) if content else ()
+    if not isinstance(content, list):
+        return ()
+    kinds = (part.get("type") if isinstance(part, dict) else "" for part in content)
+    return tuple([kind if isinstance(kind, str) else "" for kind in kinds])
+
+
+def _length(raw: msgspec.Raw) -> int | None:
+    """How many bytes a JSON string takes, quotes left out; None where it is absent or null."""
+    return None if bytes(raw) in _ABSENT else max(len(raw) - 2, 0)
 
 
 def _text(content: object) -> str:

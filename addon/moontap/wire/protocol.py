@@ -22,8 +22,8 @@ __all__ = [
     "event_texts",
     "holds_any",
     "of_request",
-    "read_calls",
     "read_ids",
+    "read_shape",
     "read_stream",
 ]
 
@@ -48,15 +48,15 @@ class Reader(TypingProtocol):
 class Wire:
     """How one protocol is read.
 
-    markers: an event whose data holds none of these names no call. call_markers: nor does it, with
-    none of these, add to one. passing: first lines of events
+    markers: an event whose data holds none of these names no call. shape_markers: with none of
+    these it is but a piece of text or thinking. passing: first lines of events
     that cannot hold an id. sites, reader: made afresh for each reply. The functions raise
     ValueError where a body is not of the protocol.
     """
 
     protocol: Protocol
     markers: tuple[bytes, ...]
-    call_markers: tuple[bytes, ...]
+    shape_markers: tuple[bytes, ...]
     passing: frozenset[bytes]
     sites: Callable[[], SiteFinder]
     reader: Callable[[], Reader]
@@ -68,7 +68,7 @@ class Wire:
 ANTHROPIC = Wire(
     protocol=Protocol.ANTHROPIC,
     markers=anthropic.MARKERS,
-    call_markers=anthropic.CALL_MARKERS,
+    shape_markers=anthropic.SHAPE_MARKERS,
     passing=anthropic.PASSING,
     sites=anthropic.StreamSites,
     reader=anthropic.ReplyReader,
@@ -80,7 +80,7 @@ ANTHROPIC = Wire(
 OPENAI = Wire(
     protocol=Protocol.OPENAI,
     markers=openai.MARKERS,
-    call_markers=openai.MARKERS,
+    shape_markers=openai.SHAPE_MARKERS,
     passing=frozenset(),  # no `event:` lines there
     sites=openai.StreamSites,
     reader=openai.ReplyReader,
@@ -124,11 +124,9 @@ def read_stream(wire: Wire, body: bytes) -> Reply:
     return _read_events(wire, body, ())
 
 
-def read_calls(wire: Wire, body: bytes) -> Reply:
-    """The same, but for its calls and message id alone: a small part of a stream's events."""
-    if not holds_any(body, wire.markers):
-        return Reply()
-    return _read_events(wire, body, wire.call_markers)
+def read_shape(wire: Wire, body: bytes) -> Reply:
+    """The same, but without its text and thinking, which most of a stream's events are."""
+    return _read_events(wire, body, wire.shape_markers)
 
 
 def read_ids(wire: Wire, body: bytes) -> Reply:

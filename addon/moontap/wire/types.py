@@ -46,6 +46,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 class Message:
     """One message of the history. text: what it says outside calls, results and thinking.
 
+    blocks: the types of its content's blocks, in order; a string is one `text`, and what is absent,
+    null or `""` is none. thinking: how many bytes of JSON its thinking or `reasoning_content`
+    takes, quotes left out; None where there is none. signed: a thinking block has a signature.
+    legacy: it has the `function_call` or the role of the time before `tool_calls`.
+
     skeleton: a number for its role, its calls' ids and names and its results' ids, which is what
     clients leave as it is from request to request. said, heard: a number for its text and for the
     content of its results, 0 for none. They mean something within one process only, and are worked
@@ -56,6 +61,10 @@ class Message:
     calls: tuple[Call, ...]
     results: tuple[Result, ...]
     text: str
+    blocks: tuple[str, ...] = ()
+    thinking: int | None = None
+    signed: bool = False
+    legacy: bool = False
     skeleton: int = field(init=False, repr=False, compare=False)
     said: int = field(init=False, repr=False, compare=False)
     heard: int = field(init=False, repr=False, compare=False)
@@ -68,6 +77,26 @@ class Message:
         self.heard = hash(tuple(result.content for result in self.results)) if self.results else 0
 
 
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """What a request asks for beside its history, each as raw JSON, `b""` where absent.
+
+    functions: of the time before `tools`, as is `function_call`. limit: `max_tokens`, or what
+    stands for it.
+    """
+
+    tools: bytes = b""
+    tool_choice: bytes = b""
+    thinking: bytes = b""
+    functions: bytes = b""
+    function_call: bytes = b""
+    limit: bytes = b""
+
+    def or_else(self, other: "Asked") -> "Asked":
+        """This, and from another one what is absent here."""
+        names = self.__struct_fields__
+        return Asked(*(getattr(self, name) or getattr(other, name) for name in names))
+
+
 class Request(msgspec.Struct, frozen=True):
     """A request's history and what identifies it. session: the body's own session hint."""
 
@@ -75,6 +104,7 @@ class Request(msgspec.Struct, frozen=True):
     stream: bool
     session: str | None
     messages: tuple[Message, ...]
+    asked: Asked = Asked()
 
     @property
     def call_ids(self) -> list[str]:
@@ -92,7 +122,8 @@ class ReplyCall(msgspec.Struct):
 
     arguments: the JSON text assembled from `fragments`. choice, index: where it stands, `index`
     being the content index (Messages) or the tool-call index (Chat Completions). ended: its end
-    was seen (block stop, finish reason), or the reply came whole.
+    was seen (block stop, finish reason), or the reply came whole. others: ids that came for it
+    after its first, and are not that.
     """
 
     id: str | None
@@ -101,6 +132,7 @@ class ReplyCall(msgspec.Struct):
     index: int
     fragments: list[str] = []
     ended: bool = False
+    others: list[str] = []
 
     @property
     def arguments(self) -> str:
@@ -120,7 +152,9 @@ class Reply(msgspec.Struct):
 
     usage: as the server sent it, later values over earlier ones. error: the error object of an
     error reply or of an error event. complete: the protocol's own end was seen.
-    unreadable: how many events (or bodies) were not JSON.
+    unreadable: how many events (or bodies) were not JSON. doubled: the kinds of events that came
+    again where each comes once, in order: `content_block_stop`, `message_stop`, `[DONE]`.
+    restarts: how many times it began anew.
     """
 
     message_id: str | None = None
@@ -131,6 +165,8 @@ class Reply(msgspec.Struct):
     error: object | None = None
     complete: bool = False
     unreadable: int = 0
+    doubled: list[str] = []
+    restarts: int = 0
 
     def add_usage(self, usage: object) -> None:
         """Take a usage object in, where it is one: later values over earlier ones."""
