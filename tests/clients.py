@@ -179,7 +179,9 @@ class Clients:
     def _exchange(self, agent: _Agent, made: Sequence[_Made]) -> None:
         self._tell(agent, "gets", made)
         delivered = [Tracked(call.id, call.name, call.arguments, n) for n, call in made]
-        _, outcomes = self._tracker.exchange(agent.session, agent.history, delivered, STRANGER)
+        outcomes = self._tracker.exchange(
+            agent.session, agent.history, delivered, STRANGER
+        ).outcomes
         self._log += outcomes
         for number, _ in agent.lost if made else ():
             self._fates[number].replaced = True

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from moontap.conversation import MAX_BRANCHES, MAX_SESSIONS, Tracker
+from moontap.conversation import MAX_BRANCHES, MAX_SESSIONS, Placed, Tracker
 from moontap.lineage import Outcome, Tracked
+from moontap.pairing import Pairing
 from moontap.wire.types import Call, Message, Result
 
 type Turn = tuple[list[Any], list[Any]]
@@ -66,7 +67,7 @@ class Run:
             for c in (call(written, n) for n, written in enumerate(delivered))
         ]
         history = [message(written) for written in messages]
-        _, outcomes = self.tracker.exchange(session, history, tracked, "history", label)
+        outcomes = self.tracker.exchange(session, history, tracked, "history", label).outcomes
         return [self.say(outcome) for outcome in outcomes]
 
     def close(self) -> list[str]:
@@ -372,14 +373,14 @@ def test_a_conversation_keeps_its_name_through_a_compaction() -> None:
     tracker: Tracker[str] = Tracker()
     first = [message(m) for m in grown("1", "2")]
     after = [message(m) for m in ["summary", PWD, {"pwd_0": "2"}]]
-    assert tracker.exchange("s", first, [], "h", "first")[0] == "first"
-    assert tracker.exchange("s", after, [], "h", "second")[0] == "first"
-    assert tracker.exchange("s", [message("unlike")], [], "h", "third")[0] == "third"
+    assert tracker.exchange("s", first, [], "h", "first").label == "first"
+    assert tracker.exchange("s", after, [], "h", "second").label == "first"
+    assert tracker.exchange("s", [message("unlike")], [], "h", "third").label == "third"
 
 
 def test_duplicates_within_a_joined_history_are_known() -> None:
     tracker: Tracker[str] = Tracker()
-    _, outcomes = tracker.exchange("s", [message(m) for m in grown("1", "2")], [], "h")
+    outcomes = tracker.exchange("s", [message(m) for m in grown("1", "2")], [], "h").outcomes
     assert [o.call.duplicate for o in outcomes if o.call] == [False, True]
 
 
@@ -401,3 +402,92 @@ def test_every_pair_once_however_long_the_conversation() -> None:
             said += run.turn(grown(*map(str, range(n))), PWD)  # a retry
     results = [line.rpartition("=")[2] for line in said]
     assert results == [str(n) for n in range(199)]
+
+
+def place(run: Run, messages: list[Any], *delivered: str, session: object = "s") -> Placed[str]:
+    """A request placed, and the calls that its reply delivered."""
+    run.replies += 1
+    tracked = [
+        Tracked(c.id, c.name, c.arguments, f"r{run.replies}")
+        for c in (call(written, n) for n, written in enumerate(delivered))
+    ]
+    return run.tracker.exchange(session, [message(m) for m in messages], tracked, "history", "L")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ([], grown("1"), 0),
+        ([["go"]], grown("1"), 1),
+        ([["go"], grown("1")], grown("1", "2"), 3),
+        ([grown("1", "2")], grown("1", "2"), 5),
+        ([grown("1", "2")], grown("1"), 3),
+        ([grown("1", "2")], [*grown("1"), "no, this"], 3),
+        ([grown("1", "2")], ["summary", PWD, {"pwd_0": "2"}], 0),
+        ([["go", PWD]], ["go", PWD, {"pwd_0": "late"}], 2),
+    ],
+)
+def test_what_of_a_request_is_new(before: list[list[Any]], after: list[Any], new: int) -> None:
+    run = Run()
+    for messages in before:
+        place(run, messages, "pwd_0")
+    placed = place(run, after)
+    assert placed.new == new
+    whole = Pairing(message(written) for written in after)
+    fresh = {call: result for call, result in whole.answers.items() if result[0] >= new}
+    assert fresh.items() <= placed.pairing.answers.items()
+    assert {at for at in whole.orphans if at[0] >= new} <= set(placed.pairing.orphans)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "again"),
+    [
+        ([["go"]], ["go"], ["pwd_0@r1"]),
+        ([["go"], ["go"]], ["go"], ["pwd_0@r2"]),
+        ([["go"], grown("1")], grown("1"), ["pwd_0@r2"]),
+        ([["go"]], grown("1"), []),
+        ([["go"]], ["go", "more"], []),
+        ([["go"]], ["other"], []),
+        ([], ["go"], []),
+    ],
+)
+def test_the_calls_of_the_reply_to_just_this_history(
+    before: list[list[Any]], after: list[Any], again: list[str]
+) -> None:
+    run = Run()
+    for messages in before:
+        place(run, messages, "pwd_0")
+    assert [f"{call.id}@{call.origin}" for call in place(run, after, "pwd_0").again] == again
+
+
+def test_conversations_are_told_apart_by_number_and_not_by_name() -> None:
+    run = Run()
+    one, two = place(run, ["task A"], "pwd_0"), place(run, ["task B"], "pwd_0")
+    third = place(run, ["task A", PWD, {"pwd_0": "1"}])
+    assert one.label == two.label == "L"
+    assert one.number == third.number != two.number
+
+
+@pytest.mark.parametrize(
+    ("messages", "at", "dropped"),
+    [
+        (grown("1"), 1, False),
+        (["go", PWD, "no", ("says", "hm")], 1, False),
+        (["go", ("says", "hm"), "(no content)"], None, True),
+        (["go", {"pwd_0": "1"}], None, False),
+    ],
+)
+def test_where_a_call_stands_and_whether_it_was_dropped(
+    messages: list[Any], at: int | None, dropped: bool
+) -> None:
+    run = Run()
+    place(run, ["go"], "pwd_0")
+    (outcome,) = place(run, messages).outcomes
+    assert (outcome.at, outcome.dropped) == (at, dropped)
+
+
+def test_what_waits_at_the_end_of_the_run_was_not_dropped() -> None:
+    run = Run()
+    place(run, ["go"], "pwd_0")
+    (outcome,) = run.tracker.close()
+    assert (outcome.at, outcome.dropped) == (None, False)

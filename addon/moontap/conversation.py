@@ -115,6 +115,27 @@ class _Branch[Origin]:
     attempts: list[_Attempt[Origin]]
 
 
+@dataclass(frozen=True, slots=True)
+class Placed[Origin]:
+    """Where an exchange belongs.
+
+    label: the name of its conversation. number: tells that from every other of the run. outcomes:
+    what became certain. new: the first message that its conversation had not seen before.
+    pairing: of the messages from `new` on at least. again: where all was seen before and a reply
+    to just this history had delivered calls, the calls of the latest one. branch, at: where its
+    reply goes, for the tracker.
+    """
+
+    label: str
+    number: int
+    outcomes: list[Outcome[Origin]]
+    new: int
+    pairing: Pairing
+    again: tuple[Tracked[Origin], ...] = ()
+    branch: "_Branch[Origin] | None" = field(default=None, repr=False, compare=False)
+    at: int = field(default=0, repr=False, compare=False)
+
+
 class Tracker[Origin]:
     """The conversations of one run.
 
@@ -122,6 +143,7 @@ class Tracker[Origin]:
     """
 
     def __init__(self) -> None:
+        self._numbers = count(1)
         self._sessions: OrderedDict[object, list[_Branch[Origin]]] = OrderedDict()
 
     def exchange(
@@ -131,28 +153,51 @@ class Tracker[Origin]:
         delivered: Sequence[Tracked[Origin]],
         stranger: Origin,
         label: str = "",
-    ) -> tuple[str, list[Outcome[Origin]]]:
-        """Take in an exchange, in the order in which exchanges ended.
+    ) -> Placed[Origin]:
+        """Take in an exchange, in the order in which exchanges ended: `place` and `deliver` in one.
 
-        session: what tells sessions and agents apart (hashable). delivered: the calls of its
-        reply as the client got them. stranger: the origin of calls in its history that no reply
-        delivered. label: a name for the conversation, if this exchange begins it.
-        Returns the name of the conversation that the exchange belongs to, and the outcomes.
+        delivered: the calls of its reply as the client got them.
+        """
+        placed = self.place(session, messages, stranger, label)
+        self.deliver(placed, delivered)
+        return placed
+
+    def place(
+        self, session: object, messages: Sequence[Message], stranger: Origin, label: str = ""
+    ) -> Placed[Origin]:
+        """Take in a request.
+
+        session: what tells sessions and agents apart (hashable). stranger: the origin of calls in
+        its history that no reply delivered. label: a name for the conversation, if this request
+        begins it.
         """
         branches = self._sessions.setdefault(session, [])
         self._sessions.move_to_end(session)
-        branch, outcomes = _Turn(messages, branches, stranger).place(label)
+        turn = _Turn(messages, branches, stranger)
+        branch, outcomes = turn.place(Lineage(label, next(self._numbers)))
         branches[:] = [other for other in branches if other is not branch]
         branches.append(branch)
-        if delivered:
-            branch.attempts.append(_Attempt(len(messages), list(delivered)))
-            branch.lineage.calls.extend(delivered)
         while len(branches) > MAX_BRANCHES:
             outcomes += _close(branches.pop(0))
         while len(self._sessions) > MAX_SESSIONS:
             _, dropped = self._sessions.popitem(last=False)
             outcomes += [outcome for branch in dropped for outcome in _close(branch)]
-        return branch.lineage.label, outcomes
+        return Placed(
+            branch.lineage.label,
+            branch.lineage.number,
+            outcomes,
+            turn.new,
+            turn.pairing,
+            turn.again,
+            branch,
+            len(messages),
+        )
+
+    def deliver(self, placed: Placed[Origin], calls: Sequence[Tracked[Origin]]) -> None:
+        """Take in the calls of the reply to a request that was placed, as the client got them."""
+        if calls and placed.branch:
+            placed.branch.attempts.append(_Attempt(placed.at, list(calls)))
+            placed.branch.lineage.calls.extend(calls)
 
     def close(self) -> list[Outcome[Origin]]:
         """The run ends: every call that still waits is unanswered."""
@@ -187,10 +232,10 @@ class _Turn[Origin]:
         self._extends = near is not None and len(messages) > self._shared == len(near.rows)
         self._attempts = self._reached(likenesses)
         if near and self._extends:
-            self._pairing = near.pairing.copy()
-            self._pairing.add(messages[self._shared :])
+            self.pairing = near.pairing.copy()
+            self.pairing.add(messages[self._shared :])
         else:
-            self._pairing = Pairing(messages)
+            self.pairing = Pairing(messages)
         self._lineage = near.lineage if near else self._kin(branches)
         self._rows: list[list[Tracked[Origin]]] = near.rows[: self._shared] if near else []
 
@@ -207,9 +252,24 @@ class _Turn[Origin]:
                 found.update((id(a), a) for a in branch.attempts if a.at <= shared)
         return sorted(found.values(), key=lambda attempt: attempt.number)
 
-    def place(self, label: str) -> tuple[_Branch[Origin], list[Outcome[Origin]]]:
-        """The branch that the request belongs to, brought up to date, and what is now certain."""
-        lineage = self._lineage = self._lineage or Lineage(label)
+    @property
+    def new(self) -> int:
+        """The first message that was not seen before."""
+        return self._shared
+
+    @property
+    def again(self) -> tuple[Tracked[Origin], ...]:
+        """The calls of the latest reply to just this history, where there was one."""
+        at = len(self._messages)
+        same = [attempt for attempt in self._attempts if attempt.at == at == self._shared]
+        return tuple(same[-1].calls) if same else ()
+
+    def place(self, unrelated: Lineage[Origin]) -> tuple[_Branch[Origin], list[Outcome[Origin]]]:
+        """The branch that the request belongs to, brought up to date, and what is now certain.
+
+        unrelated: its lineage where it belongs to no conversation that is known.
+        """
+        lineage = self._lineage = self._lineage or unrelated
         self._renew_repeated()
         self._place_new(lineage)
         outcomes = [*self._answered(lineage), *self._dropped(lineage)]
@@ -222,7 +282,7 @@ class _Turn[Origin]:
                 attempts.append(_Attempt(place[0], [call]))
         near = self._near
         if near and self._extends:
-            near.print, near.rows, near.pairing = self._print, self._rows, self._pairing
+            near.print, near.rows, near.pairing = self._print, self._rows, self.pairing
             near.waiting, near.attempts = waiting, attempts
             return near, outcomes
         if near and self._shared == len(self._messages):
@@ -231,7 +291,7 @@ class _Turn[Origin]:
             near.waiting = waiting + [place for place in near.waiting if place[0] >= self._shared]
             near.attempts = attempts + [a for a in near.attempts if a.at > self._shared]
             return near, outcomes
-        branch = _Branch(lineage, self._print, self._rows, self._pairing, waiting, attempts)
+        branch = _Branch(lineage, self._print, self._rows, self.pairing, waiting, attempts)
         return branch, outcomes
 
     def _call(self, place: Place) -> Tracked[Origin]:
@@ -250,7 +310,7 @@ class _Turn[Origin]:
         """The lineage of a request that shares no beginning: after a compaction it still holds
         calls, with their results, that were seen; at least half of what it holds."""
         seen = []
-        for (position, number), (at, which) in self._pairing.answers.items():
+        for (position, number), (at, which) in self.pairing.answers.items():
             call = self._messages[position].calls[number]
             seen.append((key_of(call), digest_of(self._messages[at].results[which])))
         best, most = None, max(1, (len(seen) + 1) // 2)
@@ -333,7 +393,7 @@ class _Turn[Origin]:
 
     def _digest_at(self, place: Place) -> bytes | None:
         """The digest of the result that a call of the history has in it."""
-        answer = self._pairing.answers.get(place)
+        answer = self.pairing.answers.get(place)
         return digest_of(self._messages[answer[0]].results[answer[1]]) if answer else None
 
     def _answered(self, lineage: Lineage[Origin]) -> Iterator[Outcome[Origin]]:
@@ -341,12 +401,12 @@ class _Turn[Origin]:
         places = [place for place in self._places() if waits(self._call(place))]
         last_reply = self._last_reply() if places else -1
         for place in places:
-            if answer := self._pairing.answers.get(place):
+            if answer := self.pairing.answers.get(place):
                 result = self._messages[answer[0]].results[answer[1]]
-                yield lineage.report(self._call(place), result)
+                yield lineage.report(self._call(place), result, place[0])
             elif place[0] < last_reply:
-                yield lineage.report(self._call(place), None)
-        for position, number in self._pairing.orphans:
+                yield lineage.report(self._call(place), None, place[0])
+        for position, number in self.pairing.orphans:
             result = self._messages[position].results[number]
             if lost := self._lost_call(result):
                 yield lineage.report(lost, result)
@@ -376,7 +436,7 @@ class _Turn[Origin]:
                     if not waits(call) or id(call) in placed:
                         continue
                     if attempt in used:
-                        yield lineage.report(call, None)
+                        yield lineage.report(call, None, dropped=True)
                     else:
                         call.state = State.SUPERSEDED
 

@@ -60,19 +60,27 @@ class Outcome[Origin]:
     """A pair that became certain.
 
     conversation: the name it goes by. call: None for an orphan. result: None where unanswered.
+    at: the position of the message that holds the call; None where it is not in the history.
+    dropped: then, the call was delivered and the conversation went on without a trace of it.
     """
 
     conversation: str
     status: Status
     call: Tracked[Origin] | None
     result: Result | None
+    at: int | None = None
+    dropped: bool = False
 
 
 @dataclass(slots=True)
 class Lineage[Origin]:
-    """What branches of one conversation share: every call seen, in order, and the orphans."""
+    """What branches of one conversation share: every call seen, in order, and the orphans.
+
+    number: tells it from every other of the run; names need not.
+    """
 
     label: str
+    number: int = 0
     calls: list[Tracked[Origin]] = field(default_factory=list)
     _places: dict[Key, list[int]] = field(default_factory=dict)
     _indexed: int = 0
@@ -86,14 +94,22 @@ class Lineage[Origin]:
         self._indexed = len(self.calls)
         return self._places
 
-    def report(self, call: Tracked[Origin], result: Result | None) -> Outcome[Origin]:
-        """A call's fate is known: its result, or None where it will have none."""
+    def report(
+        self,
+        call: Tracked[Origin],
+        result: Result | None,
+        at: int | None = None,
+        *,
+        dropped: bool = False,
+    ) -> Outcome[Origin]:
+        """A call's fate is known: its result, or None where it will have none. at, dropped: as in
+        `Outcome`."""
         call.state = State.REPORTED
         if result is None:
-            return Outcome(self.label, Status.UNANSWERED, call, None)
+            return Outcome(self.label, Status.UNANSWERED, call, None, at, dropped)
         call.answer = digest_of(result)
         status = Status.ERROR if result.is_error else Status.OK
-        return Outcome(self.label, status, call, result)
+        return Outcome(self.label, status, call, result, at)
 
     def has(self, key: Key, answer: bytes) -> bool:
         """Whether such a call was seen with that result, or waits for one."""

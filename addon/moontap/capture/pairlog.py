@@ -6,7 +6,6 @@ replaying `traffic.flow` gives the same lines.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -15,12 +14,13 @@ from mitmproxy import http
 from moontap import canonical
 from moontap.capture import exchange as exchanges
 from moontap.capture.exchange import Exchange
-from moontap.conversation import Tracker
+from moontap.conversation import Placed, Tracker
 from moontap.identity import session_of, shelf
 from moontap.ids import IdMemory
 from moontap.lineage import Outcome, Tracked
+from moontap.moments import rfc3339
+from moontap.origin import Origin
 from moontap.wire.history import HistoryReader
-from moontap.wire.types import Protocol
 
 VERSION = 1
 
@@ -29,33 +29,32 @@ type Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """The exchange that brought a call. The fields from `upstream_id` on: of the reply that
-    delivered it, None where the call was first seen in a history."""
-
-    protocol: Protocol
-    agent: str | None
-    model: str | None
-    upstream_id: str | None = None
-    message_id: str | None = None
-    choice: int | None = None
-    index: int | None = None
-    request_id: str | None = None
-    called_at: float | None = None
-    flow: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Logged:
-    """What one exchange came to. session: as the lines name it. calls, rewritten: in its reply.
+    """What one exchange came to. placed: in which conversation it is, which tells what is new in
+    it. delivered: the calls of its reply.
 
     lines: made as they are asked for; a history of megabytes seen for the first time has many.
     """
 
-    session: str
-    calls: int
-    rewritten: int
+    exchange: Exchange
+    placed: Placed[Origin]
+    delivered: tuple[Tracked[Origin], ...]
     lines: Iterator[Line]
+
+    @property
+    def session(self) -> str:
+        """The session, as the lines name it."""
+        return self.placed.label
+
+    @property
+    def calls(self) -> int:
+        """How many calls the reply holds."""
+        return len(self.exchange.calls)
+
+    @property
+    def rewritten(self) -> int:
+        """How many of them the client got under another id."""
+        return sum(call.call.id != call.upstream_id for call in self.exchange.calls)
 
 
 class PairLog:
@@ -80,17 +79,17 @@ class PairLog:
             return None
         identity, messages = exchange.identity, exchange.request.messages
         stranger = Origin(exchange.wire.protocol, identity.agent, exchange.request.model)
-        session, outcomes = self._tracker.exchange(
+        delivered = self._delivered(exchange)
+        placed = self._tracker.exchange(
             # Where nothing names a session, the histories themselves must tell them apart.
             (exchange.wire.protocol, identity),
             messages,
-            self._delivered(exchange),
+            delivered,
             stranger,
             session_of(identity, exchange.request),
         )
-        rewritten = sum(call.call.id != call.upstream_id for call in exchange.calls)
-        lines = map(partial(self._line, here=stranger, flow=flow), outcomes)
-        return Logged(session, len(exchange.calls), rewritten, lines)
+        lines = map(partial(self._line, here=stranger, flow=flow), placed.outcomes)
+        return Logged(exchange, placed, tuple(delivered), lines)
 
     def close(self) -> Iterator[Line]:
         """The run ends: the lines of the calls that still wait."""
@@ -114,8 +113,8 @@ class PairLog:
                 message_id=reply.message_id,
                 choice=call.choice,
                 index=call.index,
-                request_id=_request_id(flow),
-                called_at=_ended(flow),
+                request_id=request_id(flow),
+                called_at=ended(flow),
                 flow=flow.id,
             )
             arguments = call.arguments.encode("utf-8", "surrogatepass")
@@ -161,8 +160,8 @@ class PairLog:
             "choice": origin.choice,
             "index": origin.index,
             "request_id": origin.request_id,
-            "called_at": _rfc3339(origin.called_at),
-            "answered_at": _rfc3339(answered_at),
+            "called_at": rfc3339(origin.called_at),
+            "answered_at": rfc3339(answered_at),
             "latency_s": round(latency, 3) if latency is not None else None,
             "call_flow": origin.flow,
             "result_flow": flow.id if flow and result else None,
@@ -194,21 +193,15 @@ def _cut(value: Any, limit: int) -> tuple[Any, bool]:
     return kept, True
 
 
-def _request_id(flow: http.HTTPFlow) -> str | None:
+def request_id(flow: http.HTTPFlow) -> str | None:
+    """What the server calls an exchange; None where it says nothing."""
     headers = flow.response.headers if flow.response else {}
     return headers.get("msh-request-id") or headers.get("x-request-id")
 
 
-def _ended(flow: http.HTTPFlow) -> float | None:
+def ended(flow: http.HTTPFlow) -> float | None:
     """When the client had the whole reply; where it broke off, when it did."""
     response = flow.response
     if response and response.timestamp_end:
         return response.timestamp_end
     return flow.error.timestamp if flow.error else None
-
-
-def _rfc3339(timestamp: float | None) -> str | None:
-    if timestamp is None:
-        return None
-    moment = datetime.fromtimestamp(timestamp, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
