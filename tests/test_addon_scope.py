@@ -330,7 +330,8 @@ async def test_the_folder_is_its_owner_s_alone(start: Start, upstream_tls: TLSFi
     folder = capture(p.captures)
     modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert modes == dict.fromkeys(["run.json", "traffic.flow", "pairs.jsonl"], 0o600)
+    files = ["run.json", "traffic.flow", "pairs.jsonl", "findings.jsonl"]
+    assert modes == dict.fromkeys(files, 0o600)
     run = json.loads((folder / "run.json").read_text())
     assert run["options"]["moontap_rewrite"] == "all"
     assert run["options"]["mode"] == [f"{REVERSE}@127.0.0.1:0"]

@@ -54,7 +54,7 @@ def test_everything(tmp_path: Path) -> None:
             "redact:\n  headers: []\n\n  pattern: []\n",
             ":4: unknown key 'pattern' under 'redact'; known: headers, json_paths, patterns",
         ),
-        ("x: 1\n", ":1: unknown key 'x' at the top; known: limits, redact, replay, scrub"),
+        ("x: 1\n", ":1: unknown key 'x' at the top; known: findings, guard, limits, progress"),
         ("limits:\n  result_byte: 1\n", ":2: unknown key 'result_byte' under 'limits'; known: "),
         ("redact: {}\nredact: {}\n", ":2: key 'redact' stands here and in line 1; keep one"),
         ("- redact\n", ":1: the file must be keys with values, is a list"),

@@ -41,6 +41,12 @@ class JsonPath:
         """
         return [match.obj for match in self.path.finditer(document)]
 
+    def places(self, document: object) -> list[tuple[str | int, ...]]:
+        """Where they stand: names and indexes from the top. Raises RecursionError as `select`."""
+        if isinstance(document, str):  # the library would read it as JSON
+            return [] if self.path.segments else [()]
+        return [tuple(match.parts) for match in self.path.finditer(document)]
+
 
 def compile_path(source: str) -> JsonPath:
     """Raises ValueError, with one line that says what is wrong: not an RFC 9535 path."""

@@ -72,6 +72,11 @@ class Node:
     def is_list(self) -> bool:
         return isinstance(self.node, yaml.SequenceNode)
 
+    @property
+    def names(self) -> list[str]:
+        """The keys of what is a mapping, whatever they are."""
+        return [str(key.value) for key, _ in self.node.value] if self.is_mapping else []
+
     def members(
         self, known: Collection[str] | None = None, needs: Collection[str] = ()
     ) -> dict[str, "Node"]:
@@ -87,9 +92,10 @@ class Node:
         lines: dict[str, int] = {}
         for key_node, value_node in self.node.value:
             key = Node(self.file, key_node.start_mark.line + 1, self.name, key_node)
-            if key._kind() != "text":
+            # `off` and the like are no text to YAML 1.1; where such a key is known, it is meant.
+            if key._kind() != "text" and not key._is_word(known):
                 raise key._wrong("text", what=f"a key {where}")
-            name = key.text()
+            name = str(key_node.value)
             if known is not None and name not in known:
                 raise key.error(f"unknown key '{name}' {where}; {_known(name, known)}")
             if name in found:
@@ -154,6 +160,9 @@ class Node:
         that is not finite or not decimal, a value that holds itself through an alias.
         """
         return self._json(())
+
+    def _is_word(self, words: Collection[str] | None) -> bool:
+        return isinstance(self.node, yaml.ScalarNode) and self.node.value in (words or ())
 
     def _json(self, within: tuple[yaml.Node, ...]) -> Any:
         if self.node in within:

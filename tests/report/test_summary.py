@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -78,6 +79,18 @@ def test_troubles_come_first_and_are_bounded() -> None:
     assert lines[MOST_TROUBLES] == "warning: and 2 more of other kinds"
     assert "HTTPS_PROXY are not used" in lines[MOST_TROUBLES + 1]
     assert lines[-3].startswith("3 calls")
+
+
+@pytest.mark.parametrize(
+    ("explain", "said"),
+    [
+        ("moontap explain c/1", "found: id-reused, no-progress ×2; why: moontap explain c/1"),
+        ("", "found: id-reused, no-progress ×2"),
+    ],
+)
+def test_what_was_found_is_named_with_the_command_that_says_why(explain: str, said: str) -> None:
+    found = Counts(exchanges=1, findings=Counter({"no-progress": 2, "id-reused": 1}))
+    assert said in run(found, explain=explain)
 
 
 @pytest.mark.parametrize(

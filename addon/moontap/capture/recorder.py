@@ -1,14 +1,14 @@
-"""Finished exchanges to disk: a copy, secrets out, the flow first, then its pairs.
+"""Finished exchanges to disk: a copy, secrets out, the flow first, then its pairs and findings.
 
 mitmproxy flows in, files and counts out. The live flow is read, never changed, save for the short
 scalars that people filter by. It never raises.
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,11 @@ from mitmproxy import http
 
 from moontap.capture import metadata
 from moontap.capture.folder import CaptureFolder
-from moontap.capture.pairlog import Line, PairLog
+from moontap.capture.pairlog import Line, Logged, PairLog
+from moontap.capture.turns import turn_of
+from moontap.findings import lines as finding_lines
+from moontap.findings.judge import Judge
+from moontap.findings.types import Finding, Severity
 from moontap.lineage import Status
 from moontap.redact.flow import Redactor
 from moontap.rules import Rules
@@ -28,7 +32,7 @@ logger = logging.getLogger(__name__)
 class Counts:
     """What a run came to. duplicates: calls with an id that their conversation had before.
 
-    lost: flows and lines that could not be written.
+    findings: those above info, by code. lost: flows and lines that could not be written.
     """
 
     exchanges: int = 0
@@ -41,6 +45,7 @@ class Counts:
     healed: int = 0
     incomplete: int = 0
     lost: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
 
 
 class Recorder:
@@ -56,11 +61,17 @@ class Recorder:
         self.counts = Counts()
         self.lines: list[Line] | None = None
         """Set to a list to have each log line put there too."""
+        self.findings: list[finding_lines.Line] | None = None
+        """The same for the lines of findings."""
+        self.quiet: frozenset[str] = frozenset()
+        """Codes of findings that are written down and not warned of."""
         self._folder = CaptureFolder(root, describe) if root else None
+        self._rules = rules
         self._redactor = Redactor(rules)
         self._pairs = PairLog(rules.limits.result_bytes)
+        self._judge = Judge(rules)
         self._said: set[str] = set()
-        self._unlogged: deque[Iterator[Line]] = deque()
+        self._unlogged: deque[tuple[int, Logged]] = deque()
 
     @property
     def path(self) -> Path | None:
@@ -84,9 +95,11 @@ class Recorder:
             self._failed()
 
     def log(self) -> None:
-        """Write the lines of the pairs that the exchanges kept so far have completed."""
+        """Write the pairs that the exchanges kept so far have completed, and what was found."""
         while self._unlogged:
-            self._write(self._unlogged.popleft())
+            number, logged = self._unlogged.popleft()
+            self._write(logged.lines)
+            self._diagnose(number, logged)
 
     def close(self) -> None:
         """The run ends: what still waits is unanswered."""
@@ -124,7 +137,7 @@ class Recorder:
         }
         saved.metadata.update(scalars)
         live.metadata.update(scalars)
-        self._unlogged.append(logged.lines)
+        self._unlogged.append((counts.exchanges, logged))
 
     def _write(self, made: Iterator[Line]) -> None:
         """Take lines as they are made; one that cannot be made does not keep the others back."""
@@ -148,6 +161,32 @@ class Recorder:
         if self._folder:
             self._folder.write_lines("pairs.jsonl", [line])
             self.counts.lost = self._folder.lost
+
+    def _diagnose(self, number: int, logged: Logged) -> None:
+        """Write what went wrong in an exchange; warn of it once."""
+        if self._judge.idle:
+            return
+        try:
+            for finding in self._judge.look(turn_of(logged, number, self._rules)):
+                self._report(finding)
+            for code, fault in self._judge.faults.items():
+                self.say(f"check {code}", "moontap: the check %s failed: %s", code, fault)
+        except Exception:  # whatever it is, the traffic goes on
+            self._failed()
+
+    def _report(self, finding: Finding) -> None:
+        line = finding_lines.line(finding)
+        if self.findings is not None:
+            self.findings.append(line)
+        if self._folder:
+            self._folder.write_lines("findings.jsonl", [line])
+            self.counts.lost = self._folder.lost
+        if finding.severity is Severity.INFO:
+            return
+        self.counts.findings[finding.code] += 1
+        if finding.code not in self.quiet:
+            about = f"{finding.code} {finding.severity} {finding.conversation}"
+            self.say(about, "moontap: %s: %s (%s)", finding.code, finding.message, finding.link)
 
     def _failed(self) -> None:
         if self._folder:

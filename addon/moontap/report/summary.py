@@ -45,13 +45,17 @@ class Counted(Protocol):
     incomplete: int
     lost: int
 
+    @property
+    def findings(self) -> Mapping[str, int]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A run that is over.
 
     capture: its folder, as a person would type it; None where nothing was written. keeps: whether
-    a folder was wanted. look: the command that shows the capture. rewrite: the mode it ran in.
+    a folder was wanted. look, explain: the commands that show the capture, and say what went wrong
+    in it. rewrite: the mode it ran in.
     behind_proxy: upstream was not reached, and the environment names a forward proxy.
     code, seconds: how the command ended and how long it ran; None where there was none.
     remedy: the command that helps where Claude Code's settings win.
@@ -62,6 +66,7 @@ class Ended:
     capture: str | None = None
     keeps: bool = True
     look: str = ""
+    explain: str = ""
     troubles: Mapping[str, int] = field(default_factory=dict)
     behind_proxy: bool = False
     code: int | None = None
@@ -82,6 +87,9 @@ def summary(run: Ended) -> list[str]:
         lines.append(f"look at it: {run.look}")
     elif not run.keeps:
         lines.append("nothing was kept on disk, as asked")
+    if found := run.counts.findings:
+        codes = ", ".join(f"{code} ×{n}" if n > 1 else code for code, n in sorted(found.items()))
+        lines.append(f"found: {codes}" + (f"; why: {run.explain}" if run.explain else ""))
     if run.counts.unanswered and run.rewrite == "off":
         lines.append("calls went unanswered; with --rewrite all their ids become unique")
     return lines

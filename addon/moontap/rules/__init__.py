@@ -9,19 +9,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moontap import yamlfile
-from moontap.rules import limits, redact, replay, scrub
+from moontap.rules import findings, guard, limits, progress, redact, replay, scrub, tools
+from moontap.rules.findings import FindingRules
+from moontap.rules.guard import Guard
 from moontap.rules.limits import Limits
+from moontap.rules.progress import ProgressRules
 from moontap.rules.redact import Redact
 from moontap.rules.replay import Replay
 from moontap.rules.scrub import Scrub
+from moontap.rules.tools import ToolRules
 
-__all__ = ["Limits", "Redact", "Replay", "Rules", "RulesError", "Scrub", "load_rules"]
+__all__ = [
+    "FindingRules",
+    "Guard",
+    "Limits",
+    "ProgressRules",
+    "Redact",
+    "Replay",
+    "Rules",
+    "RulesError",
+    "Scrub",
+    "ToolRules",
+    "load_rules",
+]
 
 _SECTIONS: dict[str, Callable[[yamlfile.Node], Any]] = {
     "redact": redact.read,
     "limits": limits.read,
     "replay": replay.read,
     "scrub": scrub.read,
+    "findings": findings.read,
+    "progress": progress.read,
+    "tools": tools.read,
+    "guard": guard.read,
 }
 
 
@@ -37,6 +57,10 @@ class Rules:
     limits: Limits = field(default_factory=Limits)
     replay: Replay = field(default_factory=Replay)
     scrub: Scrub = field(default_factory=Scrub)
+    findings: FindingRules = field(default_factory=FindingRules)
+    progress: ProgressRules = field(default_factory=ProgressRules)
+    tools: ToolRules = field(default_factory=ToolRules)
+    guard: Guard = field(default_factory=Guard)
 
 
 def load_rules(path: str | None) -> Rules:
@@ -54,7 +78,9 @@ def load_rules(path: str | None) -> Rules:
 
 
 def _rules(root: yamlfile.Node) -> Rules:
-    parts = root.members(known=_SECTIONS)
-    return Rules(
-        **{name: _SECTIONS[name](node) for name, node in parts.items() if not node.is_null}
-    )
+    nodes = root.members(known=_SECTIONS)
+    parts = {name: node for name, node in nodes.items() if not node.is_null}
+    rules = Rules(**{name: _SECTIONS[name](node) for name, node in parts.items()})
+    if node := parts.get("guard"):
+        guard.check(node, rules.tools)
+    return rules

@@ -4,6 +4,7 @@ A YAML node in, a checked value out; what is wrong is a YamlError that names the
 """
 
 import re
+from collections.abc import Collection
 
 from moontap import yamlfile
 from moontap.jsonpaths import JsonPath, compile_path
@@ -14,6 +15,13 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # token, RFC 9110 sec
 def items(node: yamlfile.Node | None) -> list[yamlfile.Node]:
     """The items of a list that may be missing or null."""
     return [] if node is None or node.is_null else node.items()
+
+
+def members(
+    node: yamlfile.Node | None, known: Collection[str] | None = None
+) -> dict[str, yamlfile.Node]:
+    """The keys and values of a part that may be missing or null."""
+    return {} if node is None or node.is_null else node.members(known)
 
 
 def header(node: yamlfile.Node) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from moontap import yamlfile
 from moontap.jsonpaths import JsonPath
@@ -38,6 +39,15 @@ def read(node: yamlfile.Node) -> Replay:
         tuple(_replacement(item) for item in fields.items(parts.get("replace"))),
         system.boolean() if system is not None else False,
     )
+
+
+def written(rules: Replay) -> dict[str, Any]:
+    """The section as it would stand in a file."""
+    return {
+        "ignore": [path.source for path in rules.ignore],
+        "replace": [{"pattern": one.pattern.pattern, "with": one.text} for one in rules.replace],
+        "system": rules.system,
+    }
 
 
 def _replacement(node: yamlfile.Node) -> Replacement:

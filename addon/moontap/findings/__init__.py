@@ -1,0 +1,4 @@
+"""What went wrong, where, and who most likely caused it.
+
+Turns of conversations in, findings out. Pure: no mitmproxy, no files, no clock.
+"""

@@ -1,0 +1,1 @@
+"""The checks, one a module. Each holds a `CHECK` (see `findings.types.Check`) and its `look`."""

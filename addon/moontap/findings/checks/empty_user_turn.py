@@ -1,0 +1,62 @@
+"""A user turn that says nothing, or that holds what clients put in place of nothing."""
+
+import re
+from collections.abc import Iterator
+
+from moontap.findings.check import Check
+from moontap.findings.excerpts import excerpt
+from moontap.findings.steps import says_nothing
+from moontap.findings.turn import Turn
+from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.wire.types import Message
+
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_READABLE = {"text"}
+
+
+def look(turn: Turn) -> Iterator[Found]:
+    """The new user messages without a result, an image or a word of anybody's."""
+    for position, message in turn.sent.fresh() if turn.sent else ():
+        if message.role != "user" or message.results or message.calls:
+            continue
+        if set(message.blocks) - _READABLE or not _is_empty(message):
+            continue
+        shown = excerpt(message.text.strip())
+        what = f"holds nothing but `{shown}`" if shown else "is empty"
+        yield Found(
+            f"The user turn in message {position} {what}.",
+            about=position,
+            evidence=Evidence(message=position, excerpt=shown),
+        )
+
+
+def _is_empty(message: Message) -> bool:
+    """What a client adds to every turn does not count; alone it is no empty turn either."""
+    text = _REMINDER.sub("", message.text) if "<system-reminder>" in message.text else message.text
+    if len(text) > 400 or not all(says_nothing(line) for line in text.split("\n")):
+        return False
+    return bool(text.strip()) or not message.text.strip()
+
+
+CHECK = Check(
+    code="empty-user-turn",
+    needs=Part.HISTORY,
+    severity=Severity.WARNING,
+    party=Party.CLIENT,
+    title="The user says nothing",
+    explained="""\
+A user turn of the request is empty, or holds a placeholder such as `(no content)`. No person sent
+that: the client had to put something where a tool result stood that it lost. It is the usual sign
+of a client that pairs calls and results by id, and of ids that come back (`id-reused`,
+`pair-dropped-by-client`).
+
+The model reads it as a user who answers with silence. It does not see that its tool has run, so it
+asks what is wanted, or makes the same call again. Some endpoints refuse an empty message instead,
+with a 400 that says `must not be empty`.""",
+    example="""\
+{"role": "assistant", "content": [{"type": "text", "text": "[Tool use interrupted]"}]}
+{"role": "user", "content": [{"type": "text", "text": "(no content)"}]}""",
+    remedy="Run the agent behind `moontap run`, which makes ids unique, so that the client keeps "
+    "each result; in your own client never send a user turn without content.",
+    look=look,
+)

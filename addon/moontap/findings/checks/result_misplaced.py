@@ -1,0 +1,117 @@
+"""Results that stand where the protocol does not look for them."""
+
+from collections.abc import Iterator
+
+from moontap.findings.check import Check
+from moontap.findings.naming import named
+from moontap.findings.strays import Why, strays
+from moontap.findings.turn import Sent, Turn
+from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.wire.types import Message, Protocol, Result
+
+_TELLING = frozenset({"text", "image", "document"})
+
+
+def look(turn: Turn) -> Iterator[Found]:
+    """Once a conversation for each way: a client that does it, does it always."""
+    sent = turn.sent
+    if sent is None:
+        return
+    for stray in strays(turn):
+        if stray.why is Why.EARLY:
+            yield _found(
+                "before-its-call",
+                f"stands in message {stray.message}, before its call in message {stray.at}",
+                stray.message,
+                stray.result,
+                stray.at,
+            )
+    if turn.protocol is Protocol.ANTHROPIC:
+        yield from _after_text(sent)
+        yield from _apart(sent)
+    else:
+        yield from _broken_off(sent)
+
+
+def _found(way: str, how: str, message: int, result: Result, call: int | None) -> Found:
+    return Found(
+        f"The result {named(result.id)} {how}.",
+        about=way,
+        evidence=Evidence(
+            message=message,
+            block=result.block,
+            ids=(result.id,),
+            facts={"way": way, "call_message": call},
+        ),
+    )
+
+
+def _after_text(sent: Sent) -> Iterator[Found]:
+    for position, message in sent.fresh():
+        if not message.results:
+            continue
+        first = next((n for n, kind in enumerate(message.blocks) if kind in _TELLING), None)
+        late = [r for r in message.results if first is not None and r.block > first]
+        if late:
+            how = f"stands in message {position} behind a {message.blocks[first or 0]} block"
+            yield _found("after-text", how, position, late[0], None)
+
+
+def _pairs(sent: Sent) -> Iterator[tuple[int, int, Result]]:
+    """The positions of a call's message and of its result's, and the result; the new ones."""
+    for (call, _), (at, number) in sent.pairing.answers.items():
+        if at >= sent.new:
+            yield call, at, sent.request.messages[at].results[number]
+
+
+def _apart(sent: Sent) -> Iterator[Found]:
+    """Messages: not in the user message that follows the call, system messages left out."""
+    messages = sent.request.messages
+    for call, at, result in _pairs(sent):
+        between = [m for m in messages[call + 1 : at] if m.role != "system"]
+        if not between:
+            continue
+        split = any(message.results for message in between)
+        where = f"stands in message {at}, its call in message {call}"
+        end = "the results of one message are split over several" if split else "not the next one"
+        yield _found("split" if split else "not-next", f"{where}: {end}", at, result, call)
+
+
+def _broken_off(sent: Sent) -> Iterator[Found]:
+    """Chat Completions: something other than tool messages between a call and its result."""
+    messages = sent.request.messages
+    for call, at, result in _pairs(sent):
+        other = _first_other(messages[call + 1 : at])
+        if other is not None:
+            how = f"stands in message {at}, behind a {other.role or 'nameless'} message; its call "
+            yield _found("not-next", f"{how}is in message {call}", at, result, call)
+
+
+def _first_other(between: tuple[Message, ...]) -> Message | None:
+    return next((message for message in between if message.role != "tool"), None)
+
+
+CHECK = Check(
+    code="result-misplaced",
+    needs=Part.HISTORY,
+    severity=Severity.WARNING,
+    party=Party.CLIENT,
+    title="A result stands in the wrong place",
+    explained=(
+        "Messages wants all results of an assistant message in the *next* user message, and there "
+        "before any text. Chat Completions wants one `tool` message for each call right behind the "
+        "assistant message, with nothing between. The order of the results among themselves is "
+        "free. Kimi's API often lets other places pass; Anthropic and OpenAI answer 400, and the "
+        "model may take a late result for that of another call.\n\n"
+        "Usual causes: a reminder or a user's message that a client puts in while a tool runs, "
+        "parallel tools whose results are sent one by one, and sorting by time."
+    ),
+    example=(
+        '{"role": "assistant", "tool_calls": [{"id": "Bash:0", …}]}\n'
+        '{"role": "user", "content": "are you there?"}\n'
+        '{"role": "tool", "tool_call_id": "Bash:0", "content": "…"}     <- too late'
+    ),
+    remedy="Have the client send the results first and all together, and what else it has to say "
+    "behind them.",
+    look=look,
+)
