@@ -9,18 +9,21 @@ import hashlib
 import logging
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from mitmproxy import ctx, http, tls, version
+from mitmproxy import command, ctx, http, tls, version
+from mitmproxy import flow as flows
 from mitmproxy.addonmanager import Loader
 from mitmproxy.proxy.mode_specs import ReverseMode
 
 from moontap import __version__, options
 from moontap.capture import metadata
 from moontap.capture.recorder import Recorder
+from moontap.gate import Gate
+from moontap.guard.types import Guarding
 from moontap.identity import identify, shelf
 from moontap.ids import IdMemory, Mode, Namer, Style, style_for
 from moontap.live import LookingRewriter, ReplyTap
@@ -35,6 +38,7 @@ from moontap.wire.types import Request
 logger = logging.getLogger(__name__)
 
 _NO_BODY = (204, 205)
+_PATIENCE = 5.0  # seconds that a request waits for the guard, when the disk is slow, say
 
 
 @dataclass(slots=True)
@@ -55,12 +59,14 @@ class Moontap:
         self._hosts = frozenset(options.HOSTS)
         self._mode = Mode.OFF
         self._style = Style.AUTO
+        self._guarding = Guarding.WARN
         self._rules = Rules()
         self._memory = IdMemory()
         self._history = HistoryReader()
         self._open: dict[str, _Open] = {}
         self._closed = False
         self.recorder = Recorder(None, self._rules, self._describe)
+        self._gate = Gate(self._rules, self.recorder)
         # One thread: exchanges are recorded in the order in which they ended, off the event loop.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moontap")
 
@@ -77,18 +83,32 @@ class Moontap:
             self._mode = options.choice("moontap_rewrite", Mode, given.moontap_rewrite)
         if "moontap_id_style" in updated:
             self._style = options.choice("moontap_id_style", Style, given.moontap_id_style)
+        if "moontap_guard" in updated:
+            self._guarding = options.choice("moontap_guard", Guarding, given.moontap_guard)
         if "moontap_rules" in updated:
             self._rules = options.rules(given.moontap_rules)
+        self._renew(updated)
+        # Without a guard nobody wants to hear of it while it goes on; `findings.jsonl` has it.
+        off = self._guarding is Guarding.OFF
+        self.recorder.quiet = frozenset(("no-progress",)) if off else frozenset()
+
+    def _renew(self, updated: set[str]) -> None:
+        """Begin anew with what cannot change within a run, while there is no exchange yet."""
         if late := {"moontap_dir", "moontap_rules"} & updated:
             if self.recorder.counts.exchanges:
                 logger.warning("moontap: %s takes effect after a restart", ", ".join(sorted(late)))
                 return
-            folder = options.folder(given.moontap_dir)
+            folder = options.folder(ctx.options.moontap_dir)
             self.recorder = Recorder(folder, self._rules, self._describe)
+            self._gate = Gate(self._rules, self.recorder)
 
     def running(self) -> None:
         kept = ctx.options.moontap_dir or "nowhere"
-        logger.info("moontap: rewriting %s, captures go to %s", self._mode, kept)
+        logger.info(
+            "moontap: rewriting %s, guard %s, captures go to %s", self._mode, self._guarding, kept
+        )
+        if self._rules.guard.limits_sessions and self._guarding is not Guarding.BLOCK:
+            logger.warning("moontap: the rules limit sessions; that needs moontap_guard=block")
         mask_dumper(ctx.master.addons, self._mask)
         mask_log(self._mask)
 
@@ -128,13 +148,14 @@ class Moontap:
         if wire and flow.live:
             flow.request.headers["accept-encoding"] = "identity"
 
-    def request(self, flow: http.HTTPFlow) -> None:
+    async def request(self, flow: http.HTTPFlow) -> None:
         exchange = self._open.get(flow.id)
-        if exchange is None or exchange.wire is None:
+        if exchange is None or exchange.wire is None or _is_capture(flow):
             return
-        if self._mode is Mode.OFF or _is_capture(flow):
-            return
-        self._prepare(exchange, exchange.wire)
+        if self._mode is not Mode.OFF:
+            self._prepare(exchange, exchange.wire)
+        if self._guarding.acts and flow.live and flow.response is None:
+            await self._guard(flow, exchange.wire)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         exchange, response = self._open.get(flow.id), flow.response
@@ -180,6 +201,23 @@ class Moontap:
             logger.error("moontap: %d records could NOT be written", counts.lost)
 
     # the parts
+
+    async def _guard(self, flow: http.HTTPFlow, wire: Wire) -> None:
+        """Remind the model, or answer in place of upstream, where that is due."""
+        # On the thread that records, and so after every reply that has ended.
+        loop, gate = asyncio.get_running_loop(), self._gate
+        try:
+            due = loop.run_in_executor(self._worker, gate.ask, flow, wire, self._guarding)
+            step = await asyncio.wait_for(due, _PATIENCE)
+            if step and flow.response is None:
+                gate.take(flow, step)
+        except Exception as error:  # whatever it is, the traffic goes on
+            self._fault("guard", flow, error if isinstance(error, ValueError) else repr(error))
+
+    @command.command("moontap.guard.release")  # type: ignore[untyped-decorator]
+    def release(self, flows: Sequence[flows.Flow] = ()) -> None:
+        """Let agents go on that the guard has stopped: those of the flows given, or all."""
+        self._worker.submit(self._gate.release, [flow.id for flow in flows])
 
     def _ended(self, flow: http.HTTPFlow) -> _Open | None:
         """The exchange that ends with this flow; None for one that is not tapped."""
@@ -296,6 +334,8 @@ class Moontap:
         # byte, which mitmproxy has sent by now.) The log of its pairs can follow.
         loop = asyncio.get_running_loop()
         kept = loop.run_in_executor(self._worker, self.recorder.keep, flow)
+        if self._guarding.acts:
+            self._worker.submit(self._gate.heard, flow)
         self._worker.submit(self.recorder.log)
         await kept
 

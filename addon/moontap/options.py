@@ -11,6 +11,7 @@ from typing import Optional
 from mitmproxy import exceptions
 from mitmproxy.addonmanager import Loader
 
+from moontap.guard.types import Guarding
 from moontap.ids import Mode, Style
 from moontap.rules import Rules, RulesError, load_rules
 
@@ -50,10 +51,19 @@ def declare(loader: Loader) -> None:
         "Read at the first exchange.",
     )
     loader.add_option(
+        "moontap_guard",
+        str,
+        Guarding.WARN.value,
+        "What happens when an agent makes no progress: off (it is written down), warn (it is "
+        "said), remind (the model is told, within the request), block (past the limit of the "
+        "rules, moontap answers with an error). Takes effect with the next request.",
+        choices=[guarding.value for guarding in Guarding],
+    )
+    loader.add_option(
         "moontap_rules",
         Optional[str],  # type: ignore[arg-type]  # noqa: UP045  (the form mitmproxy knows)
         None,
-        "YAML file with rules for redaction and limits. Read at the first exchange.",
+        "YAML file with rules: redaction, limits, findings, the guard. Read at the first exchange.",
     )
 
 
@@ -89,7 +99,7 @@ def folder(name: str) -> Path | None:
     return path
 
 
-def choice[T: (Mode, Style)](option: str, kind: type[T], value: str) -> T:
+def choice[T: (Mode, Style, Guarding)](option: str, kind: type[T], value: str) -> T:
     """The value of an option with a closed set of values. Raises OptionsError."""
     try:
         return kind(value)

@@ -8,6 +8,7 @@ import warnings
 import pytest
 from mitmproxy.test import tflow
 
+from moontap.capture import metadata
 from moontap.redact.flow import Redactor
 from moontap.tapping.trouble import Troubles, _Handler, listening
 from tests.cli.commands import KEY
@@ -54,6 +55,17 @@ def test_a_record_that_cannot_be_read_is_no_error() -> None:
         (handler,) = (one for one in logging.getLogger().handlers if isinstance(one, _Handler))
         handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "%d", ("no number",), None))
     assert troubles.lines == {"a log record could not be read": 1}
+
+
+def test_what_the_guard_refused_is_not_said_of_the_host() -> None:
+    troubles, flow = kept(), tflow.tflow(resp=True)
+    assert flow.response
+    flow.response.status_code = 423
+    troubles.response(flow)
+    assert [line.split(" to ")[0] for line in troubles.lines] == ["address answered 423 OK"]
+    flow.metadata[metadata.BLOCKED] = "blocked_no_progress"
+    troubles.response(flow)
+    assert list(troubles.lines.values()) == [1]
 
 
 def test_each_line_is_told_once_and_early_ones_later() -> None:

@@ -70,7 +70,14 @@ def add_tap_options(parser: argparse.ArgumentParser, *, port: int) -> None:
         help='where each run makes its own folder (default: moontap-captures); "" keeps nothing',
     )
     parser.add_argument(
-        "--rules", metavar="FILE", help="YAML file with rules for redaction and limits"
+        "--guard",
+        choices=("off", "warn", "remind", "block"),
+        default="warn",
+        help="when an agent makes no progress: only write it down, say it (the default), remind "
+        "the model within the request, or answer with an error past the limit of the rules",
+    )
+    parser.add_argument(
+        "--rules", metavar="FILE", help="YAML file with rules: redaction, limits, the guard"
     )
 
 
@@ -95,6 +102,7 @@ def settings(
         id_style=options.id_style,
         directory=options.dir,
         rules=options.rules,
+        guard=options.guard,
         upstream_ca=options.upstream_ca,
         port=options.port,
     )

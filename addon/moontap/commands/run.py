@@ -101,7 +101,8 @@ async def _run(options: argparse.Namespace, command: list[str]) -> int:
 
 def introduction(url: str, wanted: "Settings") -> str:
     """The line that says what is about to happen."""
-    return f"tap on {url} before {wanted.upstream.origin}, rewriting {wanted.rewrite}"
+    guard = f", guard {wanted.guard}" if wanted.guard != "warn" else ""
+    return f"tap on {url} before {wanted.upstream.origin}, rewriting {wanted.rewrite}{guard}"
 
 
 def ended(
@@ -117,6 +118,7 @@ def ended(
         capture=shown(capture) if capture else None,
         keeps=bool(wanted.directory),
         look=f"{typed('mitmweb')} -nr {shown(capture / 'traffic.flow')}" if capture else "",
+        explain=f"{typed('moontap')} explain {shown(capture)}" if capture else "",
         troubles=troubles.lines,
         behind_proxy=troubles.unreachable and any(environment.get(name) for name in proxies),
     )

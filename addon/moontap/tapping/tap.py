@@ -6,6 +6,7 @@ signal handler: those who use it do.
 
 import asyncio
 import errno
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -42,6 +43,7 @@ class Settings:
     id_style: str = "auto"
     directory: str = "moontap-captures"
     rules: str | None = None
+    guard: str = "warn"
     upstream_ca: str | None = None
     port: int = 0
     confdir: str | None = None
@@ -78,6 +80,7 @@ async def tapping(
     with ExitStack() as stack:
         addon, ready = Moontap(), _Ready()
         master = make_master(options.Options())
+        stack.callback(_stop_logging, master)
         if check := master.addons.get("errorcheck"):
             check.finish()  # it would end the process; what went wrong is raised here instead
             master.addons.remove(check)
@@ -98,6 +101,7 @@ async def tapping(
                 moontap_id_style=settings.id_style,
                 moontap_dir=settings.directory,
                 moontap_rules=settings.rules,
+                moontap_guard=settings.guard,
                 ssl_verify_upstream_trusted_ca=settings.upstream_ca,
                 **more,
             )
@@ -111,6 +115,15 @@ async def tapping(
             master.shutdown()
             await asyncio.wait({task})
         task.result()
+
+
+def _stop_logging(master: Master) -> None:
+    """A mitmproxy that never ran leaves a handler behind, which raises once its event loop is
+    closed: after a tap that was refused, the first warning of the next one ended the process."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if getattr(handler, "master", None) is master:
+            root.removeHandler(handler)
 
 
 class _Ready:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from mitmproxy import http
 
+from moontap.capture import metadata
+
 # mitmproxy's words for a client that went away: Esc in Claude Code. Counted as incomplete.
 _CLIENT_LEFT = "Client disconnected."
 
@@ -41,7 +43,9 @@ class Troubles:
         self._add(text)
 
     def response(self, flow: http.HTTPFlow) -> None:
-        """Note what upstream refused."""
+        """Note what upstream refused; what the guard refused is in the log."""
+        if metadata.BLOCKED in flow.metadata:
+            return
         if flow.response and flow.response.status_code >= 400:
             reason = f"{flow.response.status_code} {flow.response.reason}".strip()
             self._add(f"{flow.request.host} answered {reason} to {_asked(flow)}")
