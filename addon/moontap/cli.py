@@ -13,29 +13,40 @@ from mitmproxy import version
 from moontap import __version__
 from moontap.commands import (
     UsageError,
+    bundle,
     cut,
     demo,
     diff,
+    explain,
+    lint,
     pairs,
     path,
     probe,
     proxy,
     replay,
+    rules,
     run,
     scrub,
+    show,
     test,
 )
 from moontap.commands.options import Parser
 
 INTERRUPTED = 130
 
-_COMMANDS = (run, proxy, replay, pairs, cut, scrub, diff, probe, test, demo, path)
+_COMMANDS = (
+    *(run, proxy),
+    *(explain, lint, pairs, show, bundle),
+    *(replay, test, cut, scrub, diff, probe),
+    *(rules, demo, path),
+)
 _OF_AN_AGENT = (["run"], ["test"])  # what follows `--` there is the agent's own command line
 
 _EPILOG = """\
 example:
   moontap run -- claude              start Claude Code behind a tap that makes its ids unique
   moontap run -- python agent.py     the same for a program with the OpenAI or Anthropic SDK
+  moontap explain moontap-captures   what went wrong, who most likely did it, what to try
   moontap pairs moontap-captures     what was called, and which calls lost their result
   moontap replay moontap-captures    serve what was recorded as an API, offline
   moontap demo                       see what it does, with no key and no network

@@ -4,6 +4,7 @@ A path in, HTTP flows out, one at a time. A damaged record is skipped, counted a
 stands before and after it is used. Never writes.
 """
 
+import io
 import os
 import re
 import stat
@@ -119,6 +120,15 @@ def flows_at(path: Path, offsets: Sequence[int]) -> Iterator[http.HTTPFlow]:
             yield _settled(offset, one)
 
 
+def flows_in(data: bytes, loss: Loss) -> Iterator[http.HTTPFlow]:
+    """The HTTP flows of a flow file or HAR that was not read from a path, as from a pipe."""
+    is_har = har.looks_like(data[:_START])
+    records = har.flows(data, loss.add) if is_har else _framed(io.BytesIO(data), loss)
+    for at, _, one in records:
+        if isinstance(one, http.HTTPFlow):
+            yield _settled(at, one)
+
+
 def flow_files(paths: Sequence[Path]) -> list[Path]:
     """The flow files that paths stand for.
 
@@ -228,7 +238,7 @@ class _Frames:
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.size = os.fstat(file.fileno()).st_size
+        self.size = file.seek(0, os.SEEK_END)  # which a file in memory can do as well
         self._file = file
         self._in_vain = 0
 

@@ -130,7 +130,7 @@ def smallest(book: Book, pair: Pair, load: Load, rules: Rules | None = None) -> 
     pool = [number for number in _conversation(book, pair) if number not in core]
     if not shows(core.union(pool)):
         pool = [number for number in range(_last(book, pair) + 1) if number not in core]
-    return sorted(core.union(_reduced(pool, lambda some: shows(core.union(some)), lambda: tries)))
+    return sorted(core.union(reduced(pool, lambda some: shows(core.union(some)), lambda: tries)))
 
 
 def playable(book: Book, numbers: Iterable[int]) -> list[int]:
@@ -180,7 +180,7 @@ def _conversation(book: Book, pair: Pair) -> list[int]:
     return [n for n in numbers if book.seen.sessions[n] == pair.line["session"]]
 
 
-def _reduced(
+def reduced(
     pool: list[int], holds: Callable[[Iterable[int]], bool], tries: Callable[[], int]
 ) -> list[int]:
     """Delta debugging: leave parts of a pool out for as long as the rest still holds.

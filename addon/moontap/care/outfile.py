@@ -1,7 +1,7 @@
-"""A new flow file on disk: there whole, or not at all.
+"""A new file on disk, of flows or other bytes: there whole, or not at all.
 
-Flows in, a file of mode 0600 out. It replaces no file unless told to, and never anything else:
-as root it could put a file in the place of /dev/null.
+Flows or bytes in, a file of mode 0600 out. It replaces no file unless told to, and never anything
+else: as root it could put a file in the place of /dev/null.
 """
 
 import os
@@ -34,10 +34,14 @@ def check(path: Path, *, force: bool) -> None:
 
 
 def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> int:
-    """Write flows as they are; the size of the file. Makes its folder where there is none.
+    """Write flows as they are, as `write` does. They may come from the file that is replaced."""
+    return write(path, (tnetstring.dumps(flow.get_state()) for flow in flows), force=force)
 
-    A symbolic link stays, and the file that it names is written. Raises Refused. Flows may come
-    from the file that is replaced.
+
+def write(path: Path, pieces: Iterable[bytes], *, force: bool) -> int:
+    """Write bytes; the size of the file. Makes its folder where there is none.
+
+    A symbolic link stays, and the file that it names is written. Raises Refused.
     """
     check(path, force=force)
     named, path = path, Path(os.path.realpath(path))
@@ -47,7 +51,7 @@ def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> i
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                size = sum(file.write(tnetstring.dumps(flow.get_state())) for flow in flows)
+                size = sum(map(file.write, pieces))
             if force:
                 part.replace(path)
             else:

@@ -106,6 +106,13 @@ class Redactor:
         headers (as mitmdump prints them, in colour or not) masked."""
         return self._shown_header.sub(rf"\1{MASK}", _starred(text, self._general)[0])
 
+    def mask_body(self, body: bytes, *, streamed: bool = False) -> bytes:
+        """A body that belongs to no flow, of the same length: as in `redact`, by its structure.
+
+        streamed: it is an event stream. Never raises.
+        """
+        return self._body(body, self._general, streamed)[0]
+
     def _message(self, message: http.Message, needles: Needles) -> int:
         count = _star(message, "http_version", needles, patterns=False)
         for headers in (message.headers, message.trailers):

@@ -1,0 +1,88 @@
+"""A conversation as it is collected for its account: its exchanges in short, findings, figures.
+
+Turns and findings in, one after the other; plain data out.
+"""
+
+from dataclasses import dataclass, field
+
+from moontap.findings.conversation import Conversation
+from moontap.findings.turn import Turn
+from moontap.findings.types import Finding, Severity
+from moontap.report.story.told import Told, told
+
+_UNNAMED = "conversation-"
+
+
+@dataclass(slots=True)
+class Figures:
+    """calls: of replies. answered, failed (of these): with a result; lost, dropped: without one,
+    see `Told`. reused: the server had used the id before; seen: of these, the client got it so.
+    rewritten: given a new id by the tap. repaired: requests without pairs that the client had.
+    """
+
+    calls: int = 0
+    answered: int = 0
+    failed: int = 0
+    lost: int = 0
+    dropped: int = 0
+    orphans: int = 0
+    empty: int = 0
+    reused: int = 0
+    seen: int = 0
+    rewritten: int = 0
+    repaired: int = 0
+
+
+@dataclass(slots=True)
+class Account:
+    """One conversation. agent: the User-Agent of its first request. sub: it is a sub-agent's."""
+
+    session: str
+    protocol: str
+    model: str | None
+    agent: str
+    sub: str | None
+    exchanges: list[Told] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
+
+    @classmethod
+    def of(cls, turn: Turn) -> "Account":
+        """An empty one, for the conversation of a turn."""
+        agent = turn.sent.agent if turn.sent else ""
+        return cls(turn.session, turn.protocol.value, turn.model, agent, turn.agent)
+
+    @property
+    def named(self) -> bool:
+        """Whether the client itself says which session it is."""
+        return not self.session.startswith(_UNNAMED)
+
+    @property
+    def waiting(self) -> int:
+        """Calls of the last reply, of whose results nothing can be known."""
+        return len(self.exchanges[-1].calls)
+
+    @property
+    def troubled(self) -> bool:
+        """Whether anything above `info` was found."""
+        return any(finding.severity is not Severity.INFO for finding in self.findings)
+
+    def add(
+        self, turn: Turn, findings: list[Finding], *, reminded: bool = False, stopped: str = ""
+    ) -> None:
+        """The next exchange, after the judge has looked at it. reminded, stopped: see `Told`."""
+        one = told(turn, reminded=reminded, stopped=stopped)
+        self.exchanges.append(one)
+        self.findings += findings
+        self._count(one, turn.before)
+
+    def _count(self, one: Told, before: Conversation) -> None:
+        figures = self.figures
+        figures.calls += len(one.calls)
+        for name in ("answered", "failed", "lost", "dropped", "orphans", "empty"):
+            setattr(figures, name, getattr(figures, name) + getattr(one, name))
+        for call in one.calls:
+            figures.reused += call.reused
+            figures.seen += call.reused and call.id == call.upstream
+            figures.rewritten += call.id != call.upstream
+        figures.repaired = before.repaired

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moontap.bundle.rounds import rounds, verdict
+from moontap.capture.diagnosis import Diagnosis
+from tests.findings.rig import Ex, completion, flows, message, result, said, text, use, user
+
+GO = user("go")
+AGAIN = [GO, said(use("pwd_0")), user(result("pwd_0"))]
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "shows"),
+    [
+        (
+            [Ex([GO], message(use("pwd_0"))), Ex(AGAIN, message(use("pwd_0")))],
+            "reused: pwd_0 came in round 1 and again in round 2, while its first call stands in "
+            "the history",
+        ),
+        (
+            [
+                Ex([GO], message(use("pwd_0")), request_headers={"x-claude-code-session-id": "s"}),
+                Ex(
+                    [user("Summary: pwd was called.")],
+                    message(use("pwd_0")),
+                    request_headers={"x-claude-code-session-id": "s"},
+                ),
+            ],
+            "reused: pwd_0 came in round 1 and again in round 2, when the history no longer showed "
+            "its first call",
+        ),
+        (
+            [Ex([GO], message(use("pwd_0"), use("pwd_0")))],
+            "reused: pwd_0 names several calls of round 1",
+        ),
+        (
+            [Ex([GO], message(use("pwd_0"))), Ex(AGAIN, message(use("pwd_1")))],
+            "no id came twice in these rounds",
+        ),
+        # Two conversations that nothing connects.
+        (
+            [Ex([GO], message(use("pwd_0"))), Ex([user("other")], message(use("pwd_0")))],
+            "no id came twice in these rounds",
+        ),
+    ],
+)
+def test_the_verdict(exchanges: list[Ex], shows: str) -> None:
+    assert verdict(rounds(Diagnosis().flows(flows(*exchanges))), None) == [shows]
+
+
+@pytest.mark.parametrize(
+    ("exchange", "ending"),
+    [
+        (Ex([GO], message(text("hi"))), "end_turn"),
+        (Ex([GO], completion({"role": "assistant", "content": "hi"}), chat=True), "stop"),
+        (Ex([GO], {"error": {"message": "no"}}, status=400), "status 400"),
+        (Ex([GO], b"data: {}\n\n", error="connection lost"), "broke off: connection lost"),
+        (Ex([GO]), "no reply"),
+    ],
+)
+def test_how_a_round_ended(exchange: Ex, ending: str) -> None:
+    (one,) = rounds(Diagnosis().flows(flows(exchange)))
+    assert (one.ending, one.calls) == (ending, ())
+
+
+def test_ids_are_those_of_the_server() -> None:
+    sent: dict[str, Any] = {"moontap.upstream_body": b""}
+    reply = message(use("pwd_0_abc"), id_="msg_7")
+    body = str(message(use("pwd_0"), id_="msg_7")).replace("'", '"').encode()
+    sent["moontap.upstream_body"] = body
+    one = Ex([GO], reply, metadata=sent, headers={"msh-request-id": "r-1"})
+    (shown,) = rounds(Diagnosis().flows(flows(one)))
+    assert [(call.upstream_id, call.id) for call in shown.calls] == [("pwd_0", "pwd_0_abc")]
+    assert (shown.message_id, shown.request_id, shown.status) == ("msg_7", "r-1", 200)
