@@ -34,7 +34,9 @@ def test_sync(moontap_replay):
     assert not replay.unmatched
 
 def test_tapped(moontap_replay, moontap_tap):
-    from moontap.testing import assert_all_paired, assert_same_calls, assert_unique_ids
+    from moontap.testing import (
+        assert_all_paired, assert_no_findings, assert_same_calls, assert_unique_ids
+    )
     replay = moontap_replay("session.flow")
     tap = moontap_tap(replay)
     assert tap.pairs == [] and tap.flows == [] and tap.folder is None
@@ -43,6 +45,8 @@ def test_tapped(moontap_replay, moontap_tap):
     assert [flow.response.status_code for flow in tap.flows] == [200] * 3
     assert_all_paired(tap, at_least=2)
     assert_unique_ids(tap)
+    assert_no_findings(tap)
+    assert all(one["severity"] == "info" for one in tap.findings)
     assert_same_calls(tap, replay.flow)
     assert replay.unserved == []
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         assert_unique_ids,
         pairs_of,
     )
+    from moontap.testing.findings import assert_no_findings, findings_of
     from moontap.testing.served import Recording, Replayed, Tapped
 
 __all__ = [
@@ -30,15 +31,19 @@ __all__ = [
     "Replayed",
     "Tapped",
     "assert_all_paired",
+    "assert_no_findings",
     "assert_same_calls",
     "assert_unique_ids",
+    "findings_of",
     "pairs_of",
     "run_agent",
 ]
 
-_HOMES = {"Ran": "agents", "run_agent": "agents"} | dict.fromkeys(
-    ("Recording", "Replayed", "Tapped"), "served"
-)
+_HOMES = {
+    **dict.fromkeys(("Ran", "run_agent"), "agents"),
+    **dict.fromkeys(("Recording", "Replayed", "Tapped"), "served"),
+    **dict.fromkeys(("assert_no_findings", "findings_of"), "findings"),
+}
 
 
 def __getattr__(name: str) -> object:

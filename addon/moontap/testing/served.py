@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from moontap.report.text import plain
 from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, parse, variables
+from moontap.testing import findings
 from moontap.testing.checks import logged, lost
 
 if TYPE_CHECKING:
@@ -137,6 +138,12 @@ class Tapped(Served):
         """The lines of `pairs.jsonl` so far (docs/capture.md names their fields)."""
         folder = self._tap.settle().folder
         return logged(folder) if folder else []
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What went wrong so far: the lines of `findings.jsonl` (see docs/findings.md)."""
+        folder = self._tap.settle().folder
+        return findings.logged(folder) if folder else []
 
     @property
     def flows(self) -> "list[http.HTTPFlow]":

@@ -1,0 +1,121 @@
+"""What a test asks of what went wrong.
+
+Findings in (of a tap, a capture folder, a flow file, or lines); nothing out, or an AssertionError
+that shows those in question. It never changes what it is given, but for a tap, whose run it ends.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from moontap.report.summary import many
+from moontap.report.text import plain, short
+
+type Line = Mapping[str, Any]
+"""One line of `findings.jsonl`; docs/findings.md names its fields."""
+
+
+class Finds(Protocol):
+    """A tap: something whose run can end, and which knows what went wrong in it."""
+
+    @property
+    def findings(self) -> list[dict[str, Any]]: ...
+
+    @property
+    def folder(self) -> Path | None: ...
+
+    def close(self) -> None: ...
+
+
+type Source = Finds | Iterable[Line] | str | PathLike[str]
+"""What has findings: a tap, lines, the path of a capture folder or of a flow file."""
+
+_SEVERITIES = ("info", "warning", "error")
+_MOST = 10
+_LONGEST = 200
+
+
+def findings_of(source: Source) -> list[Line]:
+    """The findings of a source. A tap's run ends with it.
+
+    Of a flow file they are made anew. Raises FileNotFoundError, and `Unreadable` for a file that
+    is none of flows.
+    """
+    if isinstance(source, str | PathLike):
+        return _saved(Path(source))
+    if isinstance(source, Iterable):
+        return list(source)
+    source.close()
+    return list(source.findings)
+
+
+def assert_no_findings(
+    source: Source, *, at_least: str = "warning", ignore: Collection[str] = ()
+) -> None:
+    """Nothing went wrong that moontap looks for.
+
+    at_least: `info`, `warning` or `error`: what is less is let pass. ignore: codes that may be
+    found. A tap that no request came through fails, too. Raises ValueError for a severity or code
+    that there is not.
+    """
+    __tracebackhide__ = True
+    _known(at_least, ignore)
+    lines = findings_of(source)
+    if not isinstance(source, str | PathLike | Iterable) and source.folder is None:
+        raise AssertionError("no request came through the tap: the agent does not use its URL")
+    least = _SEVERITIES.index(at_least)
+    wrong = [
+        line
+        for line in lines
+        if line["code"] not in ignore and _SEVERITIES.index(line["severity"]) >= least
+    ]
+    if wrong:
+        raise AssertionError(shown(wrong, f"{many(len(wrong), 'finding')} of {at_least} or above"))
+
+
+def shown(lines: Sequence[Line], title: str) -> str:
+    """Findings for a person: where, what, and what to do."""
+    said = [title]
+    remedies = set()
+    for line in lines[:_MOST]:
+        where = f"exchange {line['evidence'].get('exchange', '?')}"
+        message = short(line["message"], _LONGEST)
+        said.append(f"{where}: {line['severity']} {plain(line['code'])} ({message})")
+        if line["remedy"] and line["code"] not in remedies:
+            remedies.add(line["code"])
+            said.append(f"    {short(line['remedy'], _LONGEST)}")
+    if (more := len(lines) - _MOST) > 0:
+        said.append(f"and {more} more")
+    return "\n".join(said)
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    """The findings that a capture folder's log holds; none where it has no log."""
+    log = folder / "findings.jsonl"
+    return [json.loads(line) for line in log.read_bytes().splitlines()] if log.is_file() else []
+
+
+def _known(at_least: str, ignore: Collection[str]) -> None:
+    if at_least not in _SEVERITIES:
+        raise ValueError(f"at_least is one of {', '.join(_SEVERITIES)}, not {at_least!r}")
+    if isinstance(ignore, str):
+        raise ValueError(f"ignore is a list of codes: [{ignore!r}]")
+    if ignore:
+        from moontap.findings.registry import all_checks
+
+        codes = {check.code for check in all_checks()}
+        if unknown := sorted(set(ignore) - codes):
+            raise ValueError(f"ignore: no finding is called {', '.join(unknown)}")
+
+
+def _saved(path: Path) -> list[Line]:
+    if (path / "run.json").is_file():
+        return list[Line](logged(path))
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file or folder")
+    # mitmproxy, which reads flow files, is slow to import: not for a test that reads none.
+    from moontap.testing.flows import findings
+
+    return list[Line](findings(path))
