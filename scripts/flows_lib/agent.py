@@ -26,17 +26,20 @@ class Call:
 
 @dataclass(slots=True)
 class Heard:
-    """What a reply said."""
+    """What a reply said. signature: of its thinking; Messages alone has that."""
 
     text: str
     calls: list[Call]
+    thinking: str = ""
+    signature: str = ""
 
 
 class Agent:
     """Asks, does what it is told, and asks again.
 
-    path: MESSAGES or CHAT, which also says the protocol. more: further members of its requests.
-    said: its history, to be edited at will.
+    path: MESSAGES or CHAT, which also says the protocol. keeps: sends thinking back; most do not.
+    more: further members of its requests. said, headers: its history, and what goes with each
+    request; to be edited at will.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class Agent:
         model: str = "kimi-k3",
         tools: Sequence[str] = ("Bash",),
         headers: Mapping[str, str] | None = None,
+        keeps: bool = False,
         **more: Any,
     ) -> None:
         self.said: list[dict[str, Any]] = [{"role": "user", "content": opening}]
         self.stream = stream
+        self._keeps = keeps
         self._stage, self._path = stage, path
-        self._headers = dict(headers or {})
+        self.headers = dict(headers or {})
         self._fixed = {"model": model, **more}
         self._tools = [_tool(path, name) for name in tools]
         self._results = 0
@@ -77,11 +82,13 @@ class Agent:
         body = {**self._fixed, "stream": streams, "messages": self.said, "tools": self._tools}
         if self._path == MESSAGES:
             body["max_tokens"] = 1024
-        return await self._stage.post(self._path, dump(body), self._headers)
+        return await self._stage.post(self._path, dump(body), self.headers)
 
     def hear(self, got: Got) -> list[Call]:
         """Take a reply into the history."""
         heard = hear(self._path, got)
+        if not self._keeps:
+            heard.thinking = ""
         if heard.text or heard.calls:
             self.said.append(_assistant(self._path, heard))
         return heard.calls
@@ -160,6 +167,8 @@ def _messages(said: list[dict[str, Any]]) -> Heard:
             at[index].arguments += delta["partial_json"]
         elif delta.get("type") == "text_delta" and index not in at:
             heard.text += delta["text"]
+        heard.thinking += delta.get("thinking", "")
+        heard.signature += delta.get("signature", "")
     return heard
 
 
@@ -172,6 +181,7 @@ def _chat(said: list[dict[str, Any]]) -> Heard:
             if choice.get("index", 0):
                 continue  # clients read the first choice
             heard.text += delta.get("content") or ""
+            heard.thinking += delta.get("reasoning_content") or ""
             for part in delta.get("tool_calls") or ():
                 function = part.get("function", {})
                 call = at.get(part.get("index") or 0)
@@ -195,6 +205,8 @@ def _whole(path: str, body: bytes) -> Heard:
                 for block in blocks
                 if block["type"] == "tool_use"
             ],
+            "".join(block["thinking"] for block in blocks if block["type"] == "thinking"),
+            "".join(block["signature"] for block in blocks if block["type"] == "thinking"),
         )
     message = value["choices"][0]["message"]
     return Heard(
@@ -203,12 +215,21 @@ def _whole(path: str, body: bytes) -> Heard:
             Call(call.get("id"), call["function"]["name"], call["function"]["arguments"])
             for call in message.get("tool_calls") or ()
         ],
+        message.get("reasoning_content") or "",
     )
 
 
 def _assistant(path: str, heard: Heard) -> dict[str, Any]:
     if path == MESSAGES:
         content: list[dict[str, Any]] = []
+        if heard.thinking:
+            content.append(
+                {
+                    "type": "thinking",
+                    "thinking": heard.thinking,
+                    "signature": heard.signature,
+                }
+            )
         if heard.text:
             content.append({"type": "text", "text": heard.text})
         for call in heard.calls:
@@ -225,6 +246,8 @@ def _assistant(path: str, heard: Heard) -> dict[str, Any]:
         for call in heard.calls
     ]
     message: dict[str, Any] = {"role": "assistant", "content": heard.text}
+    if heard.thinking:
+        message["reasoning_content"] = heard.thinking
     return {**message, "tool_calls": calls} if calls else message
 
 

@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import httpx
 from mitmproxy import http, io
 
+from moontap.capture import metadata
 from moontap.care.scrub import scrubber_for
 from moontap.standin import IdForm, Mint, Script, Standin, TLSFiles
 from scripts.flows_lib.settle import settle
@@ -79,12 +81,15 @@ class Recipe:
     """Who talks to whom. upstream: the stand-in, or replies by hand, in turn. play: the client.
 
     real: the real client that it takes. Such a flow is another one at each recording: the client
-    has session ids, dates and a mind of its own.
+    has session ids, dates and a mind of its own. late: seconds that the only reply takes to begin.
+    pauses: seconds before each chunk of the only reply, and before its end.
     """
 
     upstream: Scripts | Sequence[Reply]
     play: Play
     real: str | None = None
+    late: float = 0
+    pauses: Sequence[float] = ()
 
 
 async def record(
@@ -101,6 +106,8 @@ async def record(
         await _kept(running)
     flows = [flow for flow in saved_flows(running.captures) if not _stopped(flow)]
     settle(name, flows)
+    _delay(flows, recipe.late)
+    _pause(flows, recipe.pauses)
     _neutral(flows, str(folder).encode())
     _scrub(flows)
     return flows
@@ -120,6 +127,27 @@ async def _kept(running: Tap) -> None:
         if not running.addon._open:
             return
         await asyncio.sleep(0.01)
+
+
+def _delay(flows: Sequence[http.HTTPFlow], late: float) -> None:
+    """What was recorded in no time, as if it had taken long."""
+    for flow in flows if late else ():
+        assert flow.response
+        assert flow.response.timestamp_end
+        flow.response.timestamp_start += late
+        flow.response.timestamp_end += late
+
+
+def _pause(flows: Sequence[http.HTTPFlow], pauses: Sequence[float]) -> None:
+    """What was recorded in no time, as if it had come with pauses."""
+    for flow in flows if pauses else ():
+        assert flow.response
+        *moments, end = accumulate(pauses)
+        sizes = [size for size, _ in flow.metadata[metadata.CHUNKS]]
+        flow.metadata[metadata.CHUNKS] = [
+            [size, moment * 1000.0] for size, moment in zip(sizes, moments, strict=True)
+        ]
+        flow.response.timestamp_end = flow.response.timestamp_start + end
 
 
 def _neutral(flows: Sequence[http.HTTPFlow], folder: bytes) -> None:

@@ -277,8 +277,17 @@ def saved_flows(captures: Path) -> list[http.HTTPFlow]:
 
 def saved_pairs(captures: Path) -> list[dict[str, Any]]:
     """The lines of `pairs.jsonl` of the one run."""
-    text = (run_folder(captures) / "pairs.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return _lines(run_folder(captures) / "pairs.jsonl")
+
+
+def saved_findings(captures: Path) -> list[dict[str, Any]]:
+    """The lines of `findings.jsonl` of the one run; none where there is no such file."""
+    file = run_folder(captures) / "findings.jsonl"
+    return _lines(file) if file.exists() else []
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 # Claude Code

@@ -214,6 +214,12 @@ def test_the_pair_log_holds_every_call_once_with_its_result(rewritten: Group, ca
     assert [at[place(pair)] for pair in wanted] == wanted
 
 
+def test_nothing_is_found_but_for_information(rewritten: Group) -> None:
+    found = rig.saved_findings(rewritten.captures)
+    assert [line for line in found if line["severity"] != "info"] == []
+    assert "id-reused" in {line["code"] for line in found}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_each_pair_is_answered_live_and_took_time(rewritten: Group, case: str) -> None:
     flows = {flow.id for flow in rewritten.flows(case)}

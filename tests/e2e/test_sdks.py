@@ -118,6 +118,12 @@ def test_the_pair_log_holds_every_call_once(group: Group) -> None:
     assert len(set(ids)) == len(ids) == CALLS
 
 
+def test_nothing_is_found_but_for_information(group: Group) -> None:
+    found = rig.saved_findings(group.captures)
+    assert [line for line in found if line["severity"] != "info"] == []
+    assert "id-reused" in {line["code"] for line in found}
+
+
 def test_each_result_is_with_its_call(group: Group) -> None:
     lines = rig.saved_pairs(group.captures)
     assert {line["status"] for line in lines} == {"ok"}

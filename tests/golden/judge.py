@@ -6,17 +6,21 @@ as far as it goes, and fails all the same.
 
 import asyncio
 import difflib
+import json
 import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 from mitmproxy import http
 
 from moontap.capture import metadata
+from moontap.capture.diagnosis import Diagnosis
 from moontap.capture.reader import FlowFile, Loss, Unreadable
 from moontap.capture.upstream import before_the_tap
+from moontap.findings import lines as finding_lines
 from moontap.yamlfile import YamlError
 from tests.golden import oracle, outcome, sheet, ways
 from tests.golden.sheet import Expectation, Sheet
@@ -101,6 +105,7 @@ def _run(
             captured, got = asyncio.run(ways.through_proxy(flows, bare, folder, options))
         made = flows_of(captured)
         complaints = [*errors, *oracle.complaints(bare, made), *_recording(flows, made)]
+        complaints += _diagnosis(captured)
         if way == PROXY:
             complaints += _transport(flows, made, got)
         return outcome.outcome(captured), complaints
@@ -116,6 +121,22 @@ def _recording(recorded: Sequence[http.HTTPFlow], made: Sequence[http.HTTPFlow])
         for name in (metadata.CALLS, metadata.REWRITTEN, metadata.SESSION):
             if (then := before.metadata.get(name)) != (now := after.metadata.get(name)):
                 yield f"exchange {number}: {name} was {then!r} when it was recorded, now {now!r}"
+
+
+def _diagnosis(captured: Path) -> Iterator[str]:
+    """What the run found must come of what it saved: read later, each word the same."""
+    then = outcome.logged(captured / "findings.jsonl")
+    diagnosis = Diagnosis()
+    now = [
+        json.loads(json.dumps(finding_lines.line(finding)))
+        for looked in diagnosis.flows(flows_of(captured))
+        for finding in looked.findings
+    ]
+    for before, after in zip_longest(then, now):
+        if before != after:
+            yield f"found by the run: {before}\nfound in what it saved: {after}"
+    for code, fault in diagnosis.judge.faults.items():
+        yield f"the check {code} failed: {fault}"
 
 
 def _at_the_api(flow: http.HTTPFlow) -> http.HTTPFlow:

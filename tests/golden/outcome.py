@@ -6,6 +6,7 @@ is null, false, zero or empty is left out.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,29 @@ from tests.proxying import flows_of
 SHORT = 90
 """Longest arguments and results that are written out; what is longer is cut, and hashed."""
 
+TIMED = frozenset({"stream-slow"})
+"""Findings about how long something took: a replay takes another time."""
+
+_BARE = re.compile(r"[\w:.$-]+")
+
 
 def outcome(folder: Path) -> Expectation:
-    """The exchanges and pairs of one run's folder, in their order."""
+    """The exchanges, pairs and findings of one run's folder, in their order."""
     flows = flows_of(folder)
-    log = folder / "pairs.jsonl"
-    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     numbers = {flow.id: number for number, flow in enumerate(flows, 1)}
-    return {
+    found: dict[str, Any] = {
         "exchanges": [_exchange(number, flow) for number, flow in enumerate(flows, 1)],
-        "pairs": [_pair(json.loads(line), numbers) for line in lines],
+        "pairs": [_pair(line, numbers) for line in logged(folder / "pairs.jsonl")],
     }
+    lines = [line for line in logged(folder / "findings.jsonl") if line["code"] not in TIMED]
+    if lines:
+        found["findings"] = list(map(_finding, lines))
+    return found
+
+
+def logged(file: Path) -> list[dict[str, Any]]:
+    """The lines of a log; none where there is no file."""
+    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
 
 def changes(flow: http.HTTPFlow) -> list[tuple[str | None, str | None]]:
@@ -102,6 +115,20 @@ def _pair(line: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]
     found["call"] = numbers.get(line["call_flow"])
     found["answered"] = numbers.get(line["result_flow"])
     return _filled(found)
+
+
+def _finding(line: Mapping[str, Any]) -> str:
+    """`3: id-reused warning api Bash_0`: exchange, code, severity, party, ids."""
+    evidence = line["evidence"]
+    words = [line["code"], line["severity"], line["party"], *map(_word, evidence.get("ids", ()))]
+    return f"{evidence['exchange']}: {' '.join(words)}"
+
+
+def _word(id_: str | None) -> str:
+    """An id, in quotes where it could be taken for something else."""
+    if id_ and id_ != "null" and _BARE.fullmatch(id_):
+        return id_
+    return json.dumps(id_, ensure_ascii=False)
 
 
 def _filled(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from moontap import yamlfile
 from moontap.yamlfile import Node, YamlError
 
 type Expectation = Mapping[str, Any]
-"""`{"exchanges": [...], "pairs": [...]}`, as `outcome` makes it."""
+"""`{"exchanges": […], "pairs": […], "findings": […]}`, as `outcome` makes it; without the last
+where nothing was found."""
 
-KNOWN = ("shows", "topics", "report", "made", "options")
+NEEDED = ("shows", "topics", "report", "made", "options")
+KNOWN = (*NEEDED, "raises", "near_miss")
 OPTIONS = ("moontap_rewrite", "moontap_id_style", "moontap_hosts")
 NONE_KNOWN = "none known"
 _EXCHANGE = (
@@ -67,8 +69,10 @@ options:
 @dataclass(frozen=True)
 class Sheet:
     """shows, made: prose. topics: of `topics.TOPICS`. report: links and facts; empty where none
-    is known. options: of the addon, for the replay. expected: the text from `expect:` on, empty
-    where it was never written."""
+    is known. options: of the addon, for the replay. raises: codes of findings that the times
+    raise with which it was recorded; a replay takes others. near_miss: codes that it comes near to
+    and does not have. expected: the text from `expect:` on, empty where it was never
+    written."""
 
     path: Path
     shown: str
@@ -77,6 +81,8 @@ class Sheet:
     report: tuple[tuple[str, str], ...]
     made: str
     options: dict[str, str]
+    raises: tuple[str, ...]
+    near_miss: tuple[str, ...]
     expected: str
     line: int
 
@@ -100,15 +106,17 @@ def read(path: Path, shown: str) -> Sheet:
     root = yamlfile.parse(human, shown)
     if root is None:
         raise YamlError(f"{shown}:1: is empty; delete it, and have it written anew")
-    parts = root.members(KNOWN, needs=KNOWN)
+    parts = root.members(KNOWN, needs=NEEDED)
     return Sheet(
         path=path,
         shown=shown,
         shows=_filled(parts["shows"]),
-        topics=tuple(item.text() for item in parts["topics"].items()),
+        topics=_words(parts["topics"]),
         report=_report(parts["report"]),
         made=_filled(parts["made"]),
         options={key: node.text() for key, node in parts["options"].members(OPTIONS).items()},
+        raises=_words(parts.get("raises")),
+        near_miss=_words(parts.get("near_miss")),
         expected=expected,
         line=human.count("\n"),
     )
@@ -151,6 +159,10 @@ def _filled(node: Node) -> str:
     return text
 
 
+def _words(node: Node | None) -> tuple[str, ...]:
+    return tuple(item.text() for item in node.items()) if node else ()
+
+
 def _report(node: Node) -> tuple[tuple[str, str], ...]:
     if not node.is_list:
         if node.text() != NONE_KNOWN:
@@ -164,7 +176,7 @@ def _report(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 def _expect(node: Node) -> Expectation:
-    parts = node.members(("exchanges", "pairs"), needs=("exchanges", "pairs"))
+    parts = node.members(("exchanges", "pairs", "findings"), needs=("exchanges", "pairs"))
     for name, known in (("exchanges", _EXCHANGE), ("pairs", _PAIR)):
         for item in parts[name].items():
             item.members(known)

@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from moontap import cli
+from moontap.findings.registry import all_checks
+from scripts.findings_lib import corpus
 from scripts.flows_lib import scene
 from scripts.flows_lib.__main__ import difference
 from scripts.flows_lib.recipes import RECIPES
-from tests.golden import authority, sheet, topics
+from tests.golden import authority, outcome, sheet, topics
 from tests.golden.sheet import Sheet
 from tests.proxying import tls_files
 
@@ -107,6 +109,21 @@ def test_reports_are_links_and_facts() -> None:
     reports = [(name, *report) for name, one in sheets().items() for report in one.report]
     assert [name for name, link, _ in reports if not address.fullmatch(link)] == []
     assert [name for name, _, fact in reports if not 40 < len(fact) < 300] == []
+
+
+@pytest.mark.parametrize("code", [check.code for check in all_checks()])
+def test_each_finding_has_a_flow_and_a_near_miss(code: str) -> None:
+    found = corpus.read()
+    near = found.near.get(code, ())
+    raising = {name for name, all_ in found.raised.items() if any(one.code == code for one in all_)}
+    assert raising, f"no flow raises {code}"
+    assert near, f"no sheet has {code} among its near_miss"
+    assert raising.isdisjoint(near)
+
+
+def test_sheets_name_findings_there_are() -> None:
+    assert corpus.read().near.keys() <= {check.code for check in all_checks()}
+    assert {code for one in sheets().values() for code in one.raises} <= outcome.TIMED
 
 
 @pytest.mark.parametrize(

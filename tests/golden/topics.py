@@ -5,6 +5,7 @@ PROTOCOLS = ("anthropic-messages", "openai-chat")
 IN_BOTH_PROTOCOLS = (
     "broken-arguments",
     "chunk-cuts",
+    "clean",
     "comments",
     "crlf",
     "cut",
@@ -50,8 +51,10 @@ STREAMED_AND_WHOLE = (
 """Topics with a reply that was streamed and with one that came whole."""
 
 IN_ONE = (
+    "announced-tool",
     "arguments-in-start",  # Messages: a start event has no input elsewhere
     "br",
+    "changed-arguments",
     "doubled-stop",  # Messages: Chat Completions has no stop events
     "empty-reply",
     "fallback",
@@ -60,15 +63,27 @@ IN_ONE = (
     "keep-alive",
     "large",
     "late-id",  # Chat Completions
+    "legacy-functions",  # Chat Completions
     "lost-pair",
+    "near-misses",
     "no-event-lines",  # Messages
     "no-last-separator",
+    "no-progress",
+    "off-schema",
+    "restart",  # Messages: a stream of Chat Completions has no start
     "several-choices",  # Chat Completions
     "several-data-lines",
+    "slow",
     "side-requests",
     "space-separator",  # Chat Completions
+    "status-403",
+    "status-429",
     "status-5xx",
+    "stop-reason",
     "sub-agents",
+    "tool-choice",
+    "undeclared-tool",
+    "unfit-result",
     "unique-ids",
     "whole-for-stream",
     "zstd",

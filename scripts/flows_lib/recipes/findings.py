@@ -1,0 +1,154 @@
+"""What only a diagnosis sees: calls, messages and streams that are odd, each in a flow of its own,
+and one conversation with near misses of them all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from moontap.standin import Fault, FaultKind
+from scripts.flows_lib import shapes
+from scripts.flows_lib.agent import CHAT, MESSAGES, Agent, Call
+from scripts.flows_lib.recipes.plays import faulty, runs, standin, streamed, whole
+from scripts.flows_lib.scene import Play, Recipe, Stage
+from tests.upstreams import Reply
+
+NAMED_CHOICE = {"type": "function", "function": {"name": "Bash"}}
+INCOMPATIBLE = (
+    '{"error":{"message":"tool_choice \'specified\' is incompatible with thinking enabled",'
+    '"type":"invalid_request_error"}}'
+)
+FUNCTION = {"name": "Bash", "parameters": {"type": "object", "properties": {}}}
+
+
+def _messages(*blocks: Sequence[bytes]) -> tuple[Reply, ...]:
+    """A reply with these blocks, and one that ends the task."""
+    return streamed(shapes.message(1, *blocks)), streamed(shapes.said(2), 2)
+
+
+def _input(index: int, id_: str, text: str) -> list[bytes]:
+    """A call of Bash with just these arguments."""
+    start, end = shapes.tool_start(index, id_), shapes.block_stop(index)
+    return [start, shapes.tool_json(index, text), end]
+
+
+def _restarted() -> list[bytes]:
+    begun = [shapes.message_start(1), *shapes.text_block(0, "I look around.")]
+    return [*begun, *shapes.message(2, shapes.tool_block(0, "toolu_01Aa", "pwd"))]
+
+
+async def _empties(stage: Stage) -> None:
+    """A client that loses the arguments of what it was told to do."""
+    agent = Agent(stage, MESSAGES)
+    calls = await agent.ask()
+    for block in agent.said[-1]["content"]:
+        block["input"] = {}
+    agent.answer(calls)
+    await agent.ask()
+
+
+def _answers(path: str, content: Any) -> Play:
+    """A client whose tool gives just this."""
+
+    async def play(stage: Stage) -> None:
+        agent = Agent(stage, path)
+        (call,) = await agent.ask()
+        result = agent.result(call) | {"content": content}
+        agent.said.append({"role": "user", "content": [result]} if path == MESSAGES else result)
+        await agent.ask()
+
+    return play
+
+
+async def _legacy(stage: Stage) -> None:
+    await Agent(stage, CHAT, tools=(), functions=[FUNCTION], function_call="auto").ask()
+
+
+def _asks_once(*, streams: bool = False, **more: Any) -> Play:
+    async def play(stage: Stage) -> None:
+        await Agent(stage, CHAT, stream=streams, **more).ask()
+
+    return play
+
+
+def _calls(number: int, text: str, *calls: Call) -> Reply:
+    """A whole reply of Chat Completions."""
+    made = [
+        {
+            "id": one.id,
+            "type": "function",
+            "function": {"name": one.name, "arguments": one.arguments},
+        }
+        for one in calls
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    choice = {
+        "index": 0,
+        "message": message | ({"tool_calls": made} if made else {}),
+        "finish_reason": "tool_calls" if made else "stop",
+    }
+    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
+    more = {"created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]}
+    return whole(shapes.compact(head | more), number)
+
+
+async def _nearly(stage: Stage) -> None:
+    """Nothing is wrong with what this client does: it spells arguments anew, and its tools answer
+    with blanks and with text that looks like a call."""
+    more: dict[str, Any] = {"tool_choice": "required", "functions": [], "function_call": None}
+    agent = Agent(stage, CHAT, stream=False, tools=("Bash", "read_file"), **more)
+    for said in ([{"type": "text", "text": " "}], "<|tool_calls_section_begin|> is how K2 calls"):
+        calls = await agent.ask()
+        for made in agent.said[-1]["tool_calls"]:
+            made["function"]["arguments"] = made["function"]["arguments"].replace(":", ": ")
+        agent.said += [agent.result(call) | {"content": said} for call in calls]
+    await agent.ask()
+
+
+_NEARLY = (
+    _calls(
+        1,
+        "First I look with Bash, then I'll use read_file.",
+        Call("call_01Aa", "Bash", '{"command":"ls","timeout":5}'),
+    ),
+    _calls(2, "", Call("call_02Bb", "$web_search", '{"query":"kimi"}')),
+    _calls(3, "All done."),
+)
+
+RECIPES = {
+    "messages-arguments-emptied": Recipe(
+        _messages(shapes.tool_block(0, "toolu_01Aa", "ls")), _empties
+    ),
+    "messages-off-schema": Recipe(
+        _messages(_input(0, "toolu_01Aa", '{"command":5}')), runs(MESSAGES)
+    ),
+    "messages-undeclared-tool": Recipe(
+        _messages(shapes.tool_block(0, "toolu_01Aa", "ls", "run_shell")), runs(MESSAGES)
+    ),
+    "messages-other-tool": Recipe(
+        _messages(
+            shapes.text_block(0, "I'll use the read_file tool to look at it."),
+            shapes.tool_block(1, "toolu_01Aa", "ls"),
+        ),
+        runs(MESSAGES, tools=("Bash", "read_file")),
+    ),
+    "messages-tool-reference": Recipe(
+        _messages(shapes.tool_block(0, "toolu_01Aa", "ls")),
+        _answers(MESSAGES, [{"type": "tool_reference", "tool_name": "Read"}]),
+    ),
+    "messages-restarted": Recipe(
+        (streamed(_restarted()), streamed(shapes.said(3), 2)), runs(MESSAGES)
+    ),
+    "chat-wrong-stop": Recipe(
+        (
+            streamed(shapes.chat(1, *shapes.chat_call(1, 0, "call_01Aa", "ls"), finish="stop")),
+            streamed(shapes.chat_said(2), 2),
+        ),
+        runs(CHAT),
+    ),
+    "chat-legacy-functions": Recipe((streamed(shapes.chat_said(1)),), _legacy),
+    "chat-tool-choice": Recipe(
+        standin(faulty(Fault(FaultKind.STATUS, status=400, body=INCOMPATIBLE))),
+        _asks_once(tool_choice=NAMED_CHOICE),
+    ),
+    "chat-slow": Recipe((streamed(shapes.chat_said(1)),), _asks_once(streams=True), late=150),
+    "chat-near-misses": Recipe(_NEARLY, _nearly),
+}
