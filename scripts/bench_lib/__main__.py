@@ -19,6 +19,7 @@ from rich.console import Console
 
 import moontap
 
+from .checks import checks
 from .errors import BenchError
 from .reading import reading
 from .sections import SECTIONS, Plan, run
@@ -27,7 +28,7 @@ from .table import as_json, tables
 from .wire import wire
 
 ROOT = Path(__file__).parents[2]
-NAMES = (*SECTIONS, "wire", "reading")
+NAMES = (*SECTIONS, "checks", "wire", "reading")
 
 
 def main() -> int:
@@ -44,6 +45,8 @@ def main() -> int:
         screen.print(f"moontap: measuring {', '.join(args.only)} …", style="dim")
         if set(args.only) & set(SECTIONS):
             measures += run(plan, args.only)
+        if "checks" in args.only:
+            measures += checks(plan.addon, plan.rounds)
         if "wire" in args.only:
             measures += wire(min(plan.rounds, 5), 1 << (17 if args.quick else 20))
         if "reading" in args.only:

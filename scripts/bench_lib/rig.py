@@ -5,15 +5,18 @@ a whole section, so that a round can visit all of them within moments. Never sig
 did not start.
 """
 
+import re
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from moontap.findings.codes import codes
 
 from .client import Connection, Reply
 from .errors import BenchError
@@ -25,6 +28,8 @@ UNSAVED = "all, no disk"
 # The control has no addon either: how far its ratio is from 1 is the noise of this machine. Bare
 # mitmproxy saves nothing, so one lane saves nothing either: the rest is the cost of saving.
 LANES = (BARE, CONTROL, *MODES, UNSAVED)
+UNCHECKED = "no checks"
+"""The addon as `off`, with every check of the diagnosis switched off by a rules file."""
 _START_S = 60
 _NEW_SESSION_AFTER = 20
 
@@ -52,8 +57,8 @@ class Lane:
 
 
 @contextmanager
-def rig(addon: Path) -> Iterator[list[Lane]]:
-    """All lanes, started and shown to do what their names say; all gone at the end.
+def rig(addon: Path, names: Sequence[str] = LANES) -> Iterator[list[Lane]]:
+    """These lanes, started and shown to do what their names say; all gone at the end.
 
     Raises BenchError: a process does not start, does not rewrite as it should, keeps no capture,
     or has logged an error.
@@ -69,16 +74,15 @@ def rig(addon: Path) -> Iterator[list[Lane]]:
         stack.callback(_stop, upstream)
         assert upstream.stdout
         to = int(upstream.stdout.readline() or 0)
-        ports = [_free_port() for _ in LANES]
+        ports = {name: _free_port() for name in names}
         started = [
-            _start(name, port, to, folder / str(port), addon)
-            for name, port in zip(LANES, ports, strict=True)
+            _start(name, port, to, folder / str(port), addon) for name, port in ports.items()
         ]
         for process in started:
             stack.callback(_stop, process)
         try:
             lanes = []
-            for name, port, process in zip(LANES, ports, started, strict=True):
+            for (name, port), process in zip(ports.items(), started, strict=True):
                 _wait_for(process, port, folder / str(port) / "log")
                 connection = stack.enter_context(Connection(name, port))
                 lanes.append(Lane(name, process.pid, connection))
@@ -125,6 +129,10 @@ def _start(name: str, port: int, to: int, folder: Path, addon: Path) -> subproce
     elif name == UNSAVED:
         script = addon
         settings |= {"moontap_rewrite": "all", "moontap_dir": ""}
+    elif name == UNCHECKED:
+        script = addon
+        settings |= {"moontap_dir": folder / "captures", "moontap_rules": folder / "rules.yaml"}
+        (folder / "rules.yaml").write_text(f"findings: {{off: [{', '.join(codes())}]}}\n")
     command: list[str | Path] = [Path(sys.executable).with_name("mitmdump"), "-s", script]
     command += ["--mode", f"reverse:http://127.0.0.1:{to}@127.0.0.1:{port}"]
     for option, value in settings.items():
@@ -162,17 +170,17 @@ def _check_ids(lane: Lane) -> None:
         raise BenchError(f"the lane {lane.name!r} does not treat call ids as it should: {same}")
 
 
-def _check_logs(ports: list[int], folder: Path) -> None:
-    for name, port in zip(LANES, ports, strict=True):
+def _check_logs(ports: Mapping[str, int], folder: Path) -> None:
+    for name, port in ports.items():
         log = (folder / str(port) / "log").read_text()
-        if "Traceback" in log or "error" in log.lower():
+        if "Traceback" in log or " failed: " in log or re.search(r"^Error", log, re.MULTILINE):
             raise BenchError(f"the lane {name!r} logged errors: {log[:2_000]}")
 
 
-def _check_captures(ports: list[int], folder: Path) -> None:
-    for name, port in zip(LANES, ports, strict=True):
+def _check_captures(ports: Mapping[str, int], folder: Path) -> None:
+    for name, port in ports.items():
         flows = (folder / str(port)).glob("captures/*/traffic.flow")
-        if name in MODES and not any(file.stat().st_size for file in flows):
+        if name in (*MODES, UNCHECKED) and not any(file.stat().st_size for file in flows):
             raise BenchError(f"the lane {name!r} kept no capture")
 
 
