@@ -7,16 +7,21 @@ something that stays, its end.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from moontap.capture.exchange import client_request
+from moontap.capture.reader import FlowFile
 from moontap.cli import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +35,7 @@ KNOWN = (
     "python -m moontap.standin",
     "grep ",
     "moontap cut moontap-captures",
+    "moontap explain moontap-captures",
 )
 
 
@@ -109,6 +115,39 @@ def test_the_addon_starts_as_written(tmp_path: Path, shell: dict[str, str]) -> N
     _, output = run(f"timeout 8 {text}" if sys.platform == "linux" else text, tmp_path, shell, 30)
     assert "reverse proxy to https://api.moonshot.cn listening" in output
     assert "rror" not in output
+
+
+def test_what_went_wrong(tmp_path: Path, shell: dict[str, str]) -> None:
+    capture = tmp_path / "moontap-captures" / "20261129T131500Z-1"
+    capture.mkdir(parents=True)
+    shutil.copy(ROOT / "flows" / "claude-code-loses-pairs.flow", capture / "traffic.flow")
+    *_, last = FlowFile(ROOT / "flows" / "chat-healing-k2.flow")
+    assert last.response
+    (tmp_path / "request.json").write_bytes(client_request(last))
+    (tmp_path / "reply.sse").write_bytes(last.response.content or b"")
+    line = {"type": "user", "message": {"role": "user", "content": "go"}, "uuid": "1"}
+    (tmp_path / "session.jsonl").write_text(json.dumps(line) + "\n")
+    explain, lint, show, bundle = commands(block("moontap explain moontap-captures"))
+
+    code, told = run(explain, tmp_path, shell, 30)
+    assert code == 0, told
+    plain = " ".join(told.split())
+    shown = re.findall(
+        r"^```\n(Where it went wrong first.*?)^```", README, re.DOTALL | re.MULTILINE
+    )
+    (first, *sentences) = " ".join(shown[0].split()).split(": ", 1)
+    assert first in plain
+    for sentence in re.findall(r"The (?:id|client) .*?(?= What came|$)", " ".join(sentences)):
+        assert sentence.strip() in plain
+    code, found = run(lint, tmp_path, shell, 30)
+    assert code == 1, found
+    assert "error id-reused" in found
+    code, shown_ = run(show, tmp_path, shell, 30)
+    assert (code, "unanswered" in shown_) == (0, True), shown_
+    code, said = run(bundle, tmp_path, shell, 60)
+    assert code == 0, said
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
+        assert {"REPORT.md", "reproduce.py"} <= set(archive.namelist())
 
 
 def test_claude_code_against_the_stand_in_then_the_capture(
