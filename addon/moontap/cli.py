@@ -28,6 +28,7 @@ from moontap.commands import (
     run,
     scrub,
     show,
+    standin,
     test,
 )
 from moontap.commands.options import Parser
@@ -38,7 +39,7 @@ _COMMANDS = (
     *(run, proxy),
     *(explain, lint, pairs, show, bundle),
     *(replay, test, cut, scrub, diff, probe),
-    *(rules, demo, path),
+    *(rules, standin, demo, path),
 )
 _OF_AN_AGENT = (["run"], ["test"])  # what follows `--` there is the agent's own command line
 
@@ -85,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         at = given.index("--")
         own, dashes, rest = given[:at], True, given[at + 1 :]
     options, unknown = parser.parse_known_args(own)
+    if getattr(options, "passes", False):  # a program of its own, with options of its own
+        options.arguments, unknown = unknown, []
     if unknown:  # argparse would say it in the name of the whole program
         command = getattr(options, "execute", None)
         asked = Parser(prog=f"{parser.prog} {command.__name__}") if command else parser

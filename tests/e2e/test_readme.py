@@ -32,7 +32,7 @@ KNOWN = (
     "scripts/demo",
     "moontap run -- claude\n",
     'mitmdump -s "$(moontap path)"',
-    "python -m moontap.standin",
+    "moontap standin",
     "grep ",
     "moontap cut moontap-captures",
     "moontap explain moontap-captures",
@@ -153,7 +153,7 @@ def test_what_went_wrong(tmp_path: Path, shell: dict[str, str]) -> None:
 def test_claude_code_against_the_stand_in_then_the_capture(
     tmp_path: Path, shell: dict[str, str]
 ) -> None:
-    code, output = run(block("python -m moontap.standin"), tmp_path, shell, 90)
+    code, output = run(block("moontap standin"), tmp_path, shell, 90)
     assert code == 0, output
     assert (
         "3 calls, 3 pairs, 2 with an id used before, 3 rewritten, 0 unanswered in 4 requests"

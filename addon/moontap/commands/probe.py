@@ -148,7 +148,7 @@ def _key(origin: str) -> str:
     if not key:
         raise UsageError(
             f"{origin} is asked only with a key in {KEY}; to try it without, start a stand-in "
-            "(python -m moontap.standin) and give its URL with --base-url"
+            "(moontap standin) and give its URL with --base-url"
         )
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise UsageError(f"{KEY} holds what cannot stand in a header; is it cut or quoted wrongly?")

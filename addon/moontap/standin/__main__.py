@@ -1,4 +1,4 @@
-"""`python -m moontap.standin`: the stand-in as a process.
+"""`python -m moontap.standin`, `moontap standin`: the stand-in as a process.
 
 In: command-line options. Out: one line on stdout when it listens, and exit code 0 after SIGTERM
 or SIGINT, 2 for what cannot be used. It never prints anything else on stdout.
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import fill
 
 from moontap.serving.tls import DEFAULT_NAME, TLSFiles, make_tls
 from moontap.standin.mint import IdForm, Mint
@@ -23,7 +24,7 @@ from moontap.standin.server import Standin
 
 _EPILOG = f"""\
 example:
-  python -m moontap.standin --port 8089 --script steps.yaml --mint response
+  moontap standin --port 8089 --script steps.yaml --mint response
 
   where steps.yaml holds
     seed: 7
@@ -39,15 +40,16 @@ example:
     ANTHROPIC_BASE_URL=http://127.0.0.1:8089/anthropic ANTHROPIC_AUTH_TOKEN=any claude
     OPENAI_BASE_URL=http://127.0.0.1:8089/v1 OPENAI_API_KEY=any python my_agent.py
 
-fault kinds: {", ".join(FaultKind)}
+fault kinds:
+{fill(", ".join(FaultKind), 90, initial_indent="  ", subsequent_indent="  ")}
 Each takes at_request: N (from 1) or always: true. Without --script the model calls a tool named
 Bash three times (pwd, ls, date) and is done.
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m moontap.standin",
+        prog=prog,
         description="A stand-in for the Kimi API on loopback, scripted by a small YAML file.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -118,9 +120,12 @@ def _tls(options: argparse.Namespace, stack: ExitStack) -> TLSFiles | None:
     return make_tls(folder, options.tls_name)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs until a signal. Exit code 0, or 2 with one line on stderr."""
-    options = _parser().parse_args(arguments)
+def main(arguments: list[str] | None = None, prog: str = "python -m moontap.standin") -> int:
+    """Runs until a signal. Exit code 0, or 2 with one line on stderr.
+
+    arguments: default: the process's own. prog: what the help calls it.
+    """
+    options = _parser(prog).parse_args(arguments)
     try:
         script = load_script(options.script) if options.script else None
         with ExitStack() as stack:
