@@ -99,7 +99,8 @@ def _ending(console: Console, off: Outcome, on: Outcome) -> int:
     rows = (
         ("captures, without", f"{shown(off.capture)}/"),
         ("          with", f"{shown(on.capture)}/"),
-        ("          in each", "traffic.flow, pairs.jsonl, run.json"),
+        ("          in each", "traffic.flow, pairs.jsonl, findings.jsonl, run.json"),
+        ("what went wrong", f"{moontap} explain {shown(off.capture)}"),
         ("your agent", f"{moontap} run -- claude"),
         ("the tap alone", f"{moontap} proxy --web"),
         ("look at the traffic", f"{mitmweb} -nr {flow}"),
