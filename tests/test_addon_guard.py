@@ -102,6 +102,26 @@ async def test_a_reminder(
 
 @pytest.mark.usefixtures("_no_errors")
 @pytest.mark.parametrize("path", MAKE)
+async def test_a_reminder_that_found_no_place_goes_with_the_next_request(
+    start: Start, path: str
+) -> None:
+    """`messages` stands twice: decoders take the last, and nothing shall be put into the first."""
+    sent = [MAKE[path](loop(n)) for n in (0, 1, 2, 3, 4)]
+    again = json.dumps(json.loads(sent[3])["messages"]).encode()
+    sent[3] = sent[3].rstrip()[:-1] + b',"messages":' + again + b"}"
+    async with guarded(start, "remind", path) as (p, upstream, client):
+        for body in sent:
+            assert (await client.post(path, content=body)).status_code == 200
+    got = [body for _, body in upstream.requests]
+    assert got[:4] == sent[:4]
+    assert b"4 times in a row" in got[4]
+    flows = saved_flows(p.captures)
+    marked = [metadata.REMINDED in flow.metadata for flow in flows]
+    assert marked == [False, False, False, False, True]
+
+
+@pytest.mark.usefixtures("_no_errors")
+@pytest.mark.parametrize("path", MAKE)
 async def test_a_reminder_in_a_history_that_was_healed(start: Start, path: str) -> None:
     sent = [MAKE[path](loop(n, id_="Bash_0")) for n in (1, 2, 3)]
     async with guarded(start, "remind", path, moontap_rewrite="duplicates") as (

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from moontap.capture import metadata
+from moontap.capture import metadata, runfile
 from moontap.standin import Standin, TLSFiles, make_tls
 from tests.conftest import Start
 from tests.fixed import gzip_fixed
@@ -320,10 +320,15 @@ async def test_a_reply_to_an_unreadable_request_streams(
     assert got == messages_events("Bash_0")
 
 
-async def test_the_folder_is_its_owner_s_alone(start: Start, upstream_tls: TLSFiles) -> None:
+async def test_the_folder_is_its_owner_s_alone(
+    start: Start, upstream_tls: TLSFiles, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("tools: {pay: [charge]}\n")
+    given = {"moontap_rewrite": "all", "moontap_rules": str(rules)}
     async with (
         raw_upstream(Scripted(REPLY), upstream_tls) as port,
-        start(ports={HOST: port}, mode=REVERSE, moontap_rewrite="all") as p,
+        start(ports={HOST: port}, mode=REVERSE, **given) as p,
         httpx.AsyncClient(trust_env=False) as client,
     ):
         await client.post(p.url + MESSAGES, content=messages_request(DUPLICATES))
@@ -334,5 +339,6 @@ async def test_the_folder_is_its_owner_s_alone(start: Start, upstream_tls: TLSFi
     assert modes == dict.fromkeys(files, 0o600)
     run = json.loads((folder / "run.json").read_text())
     assert run["options"]["moontap_rewrite"] == "all"
+    assert run["rules"] == runfile.noted(str(rules))
     assert run["options"]["mode"] == [f"{REVERSE}@127.0.0.1:0"]
     assert run["mitmproxy"].startswith("12.")

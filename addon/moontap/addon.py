@@ -20,7 +20,7 @@ from mitmproxy.addonmanager import Loader
 from mitmproxy.proxy.mode_specs import ReverseMode
 
 from moontap import __version__, options
-from moontap.capture import metadata
+from moontap.capture import metadata, runfile
 from moontap.capture.recorder import Recorder
 from moontap.gate import Gate
 from moontap.guard.types import Guarding
@@ -66,7 +66,7 @@ class Moontap:
         self._open: dict[str, _Open] = {}
         self._closed = False
         self.recorder = Recorder(None, self._rules, self._describe)
-        self._gate = Gate(self._rules, self.recorder)
+        self._gate = Gate(self._rules, self.recorder, _has_commands)
         # One thread: exchanges are recorded in the order in which they ended, off the event loop.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moontap")
 
@@ -90,7 +90,8 @@ class Moontap:
         self._renew(updated)
         # Without a guard nobody wants to hear of it while it goes on; `findings.jsonl` has it.
         off = self._guarding is Guarding.OFF
-        self.recorder.quiet = frozenset(("no-progress",)) if off else frozenset()
+        # What the guard does it says itself.
+        self.recorder.quiet = frozenset(("guard-stopped", *(("no-progress",) if off else ())))
 
     def _renew(self, updated: set[str]) -> None:
         """Begin anew with what cannot change within a run, while there is no exchange yet."""
@@ -100,7 +101,7 @@ class Moontap:
                 return
             folder = options.folder(ctx.options.moontap_dir)
             self.recorder = Recorder(folder, self._rules, self._describe)
-            self._gate = Gate(self._rules, self.recorder)
+            self._gate = Gate(self._rules, self.recorder, _has_commands)
 
     def running(self) -> None:
         kept = ctx.options.moontap_dir or "nowhere"
@@ -211,7 +212,11 @@ class Moontap:
             step = await asyncio.wait_for(due, _PATIENCE)
             if step and flow.response is None:
                 gate.take(flow, step)
+            elif step:
+                self._worker.submit(gate.undone, flow)
         except Exception as error:  # whatever it is, the traffic goes on
+            if isinstance(error, TimeoutError):
+                self._worker.submit(gate.undone, flow)  # it may be under way
             self._fault("guard", flow, error if isinstance(error, ValueError) else repr(error))
 
     @command.command("moontap.guard.release")  # type: ignore[untyped-decorator]
@@ -365,7 +370,14 @@ class Moontap:
             "mitmproxy": version.VERSION,
             "python": platform.python_version(),
             "options": {name: getattr(ctx.options, name) for name in ["mode", *names]},
+            "rules": runfile.noted(ctx.options.moontap_rules),
         }
+
+
+def _has_commands() -> bool:
+    """Whether there is a place to type mitmproxy's commands: in mitmproxy and mitmweb, which keep
+    what they show in a view."""
+    return ctx.master.addons.get("view") is not None
 
 
 def _is_capture(flow: http.HTTPFlow) -> bool:

@@ -32,6 +32,7 @@ from moontap.commands import (
     test,
 )
 from moontap.commands.options import Parser
+from moontap.commands.terminal import stand_in_for_closed
 
 INTERRUPTED = 130
 
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     arguments: without the program's name; default: the process's own.
     """
+    stand_in_for_closed()
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = build_parser()
     # argparse would look for our options in the agent's.

@@ -15,16 +15,16 @@ before one that does not: reminders and `(no content)` stand alike in many conve
   or a compaction, one of the earlier calls of the same lineage; else one the tap never saw come.
 """
 
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
+from moontap.claims import Claims, Recollection, Revivals
 from moontap.lineage import Lineage, Outcome, State, Status, Tracked, digest_of, key_of, waits
 from moontap.pairing import Pairing, Place
-from moontap.wire.types import Call, Message, Result
+from moontap.wire.types import Call, Message
 
 MAX_BRANCHES = 256
 """Branches kept per session and agent; the one that was quiet the longest is closed first."""
@@ -315,7 +315,7 @@ class _Turn[Origin]:
             seen.append((key_of(call), digest_of(self._messages[at].results[which])))
         best, most = None, max(1, (len(seen) + 1) // 2)
         for lineage in {id(branch.lineage): branch.lineage for branch in branches}.values():
-            count = sum(lineage.has(key, digest) for key, digest in seen)
+            count = lineage.count(seen)
             if count >= most:
                 best, most = lineage, count
         return best
@@ -323,29 +323,30 @@ class _Turn[Origin]:
     def _renew_repeated(self) -> None:
         """Where a later reply to the same messages waits, a repeated call is that reply's: the
         same conversation, run a second time."""
-        claimed: set[int] = set()
-        for at in sorted({attempt.at for attempt in self._attempts if attempt.at < self._shared}):
-            attempts = [attempt for attempt in self._attempts if attempt.at == at]
+        claimed: set[Tracked[Origin]] = set()
+        for at, attempts in sorted(_by_place(self._attempts).items()):
+            if at >= self._shared:
+                break
+            claims = Claims(_latest_first(attempts), claimed)
+            revivals = Revivals(_latest_first(attempts), claimed)
             row = list(self._rows[at])
             for number, call in enumerate(self._messages[at].calls):
-                tracked = _claim(call, attempts, claimed, exactly=True)
+                tracked = claims.take(call, exactly=True)
                 if tracked is None and row[number].key != key_of(call):
-                    tracked = _revive(call, attempts, claimed)
+                    tracked = revivals.take(call)
                 if tracked:
-                    claimed.add(id(tracked))
                     row[number] = tracked
             self._rows[at] = row
 
     def _place_new(self, lineage: Lineage[Origin]) -> None:
         """Find the tracked call for every call behind the shared beginning."""
-        claimed: set[int] = set()
+        claims = Claims(_latest_first(self._attempts), set())
         found: dict[Place, Tracked[Origin]] = {}
         strangers: list[tuple[Place, Call]] = []
         for position in range(self._shared, len(self._messages)):
             for number, call in enumerate(self._messages[position].calls):
-                tracked = _claim(call, self._attempts, claimed, exactly=False)
+                tracked = claims.take(call)
                 if tracked:
-                    claimed.add(id(tracked))
                     found[position, number] = tracked
                 else:
                     strangers.append(((position, number), call))
@@ -374,16 +375,12 @@ class _Turn[Origin]:
         how a compacted history keeps them; give back those that match none."""
         used = {id(call) for row in self._rows for call in row}
         used |= {id(call) for call in found.values()}
+        known = Recollection(lineage, used)
         unknown = []
         limit = len(lineage.calls)
         for place, call in reversed(strangers):
-            places = lineage.places.get(key_of(call), [])
-            before = places[: bisect_left(places, limit)]
-            free = [at for at in reversed(before) if id(lineage.calls[at]) not in used]
             # The one that had this result; with reused ids others look the same but for that.
-            answer = self._digest_at(place)
-            same = (at for at in free if answer and lineage.calls[at].answer == answer)
-            at = next(same, free[0] if free else None)
+            at = known.latest(key_of(call), self._digest_at(place), limit)
             if at is None:
                 unknown.append((place, call))
                 continue
@@ -406,9 +403,10 @@ class _Turn[Origin]:
                 yield lineage.report(self._call(place), result, place[0])
             elif place[0] < last_reply:
                 yield lineage.report(self._call(place), None, place[0])
+        waiting = self._waiting_calls() if self.pairing.orphans else {}
         for position, number in self.pairing.orphans:
             result = self._messages[position].results[number]
-            if lost := self._lost_call(result):
+            if lost := _pop(waiting.get(result.id)):
                 yield lineage.report(lost, result)
             elif position >= self._shared and lineage.is_new_orphan(result):
                 yield Outcome(lineage.label, Status.ORPHAN, None, result)
@@ -417,64 +415,56 @@ class _Turn[Origin]:
         positions = range(len(self._messages) - 1, -1, -1)
         return next((n for n in positions if self._messages[n].role == "assistant"), -1)
 
-    def _lost_call(self, result: Result) -> Tracked[Origin] | None:
-        """The delivered call that a result answers although the client dropped the call."""
-        calls = (call for attempt in reversed(self._attempts) for call in attempt.calls)
-        return next((call for call in calls if call.id == result.id and waits(call)), None)
+    def _waiting_calls(self) -> dict[str | None, list[Tracked[Origin]]]:
+        """The delivered calls without a result, by id, of the latest reply last, each reply's
+        first one last: a result may answer one although the client dropped the call."""
+        calls: dict[str | None, list[Tracked[Origin]]] = {}
+        for attempt in self._attempts:
+            for call in reversed(attempt.calls):
+                if waits(call):
+                    calls.setdefault(call.id, []).append(call)
+        return calls
 
     def _dropped(self, lineage: Lineage[Origin]) -> Iterator[Outcome[Origin]]:
         """Delivered calls that the conversation went on without."""
-        passed = sorted({a.at for a in self._attempts if a.at < len(self._messages)})
+        rivals_at = _by_place(self._attempts)
+        passed = sorted(at for at in rivals_at if at < len(self._messages))
         placed = {id(call) for row in self._rows[min(passed, default=0) :] for call in row}
         for at in passed:
-            rivals = [attempt for attempt in self._attempts if attempt.at == at]
-            used = [a for a in rivals if any(id(c) in placed or _is_reported(c) for c in a.calls)]
+            rivals = rivals_at[at]
+            used = {
+                attempt.number
+                for attempt in rivals
+                if any(id(c) in placed or _is_reported(c) for c in attempt.calls)
+            }
             if not used and not self._rows[at]:
-                used = rivals[-1:]
+                used = {rivals[-1].number}
             for attempt in rivals:
                 for call in attempt.calls:
                     if not waits(call) or id(call) in placed:
                         continue
-                    if attempt in used:
+                    if attempt.number in used:
                         yield lineage.report(call, None, dropped=True)
                     else:
                         call.state = State.SUPERSEDED
 
 
-def _claim[Origin](
-    call: Call, attempts: Sequence[_Attempt[Origin]], claimed: set[int], *, exactly: bool
-) -> Tracked[Origin] | None:
-    """The delivered call that a call of the history is: same id, tool and arguments; at need, and
-    where a client spells arguments anew, same id and tool."""
-    waiting = [
-        tracked
-        for attempt in reversed(attempts)
-        for tracked in attempt.calls
-        if tracked.id == call.id
-        and tracked.name == call.name
-        and waits(tracked)
-        and id(tracked) not in claimed
-    ]
-    if not waiting:
-        return None
-    key = key_of(call)
-    exact = next((tracked for tracked in waiting if tracked.key == key), None)
-    return exact or (None if exactly else waiting[0])
-
-
-def _revive[Origin](
-    call: Call, attempts: Sequence[_Attempt[Origin]], claimed: set[int]
-) -> Tracked[Origin] | None:
-    """A call that was given up for another reply's, and that the client did use after all: two
-    agents with one prompt and no name look like a retry until their calls differ."""
-    key = key_of(call)
-    for attempt in reversed(attempts):
-        for tracked in attempt.calls:
-            given_up = tracked.state is State.SUPERSEDED and id(tracked) not in claimed
-            if given_up and tracked.key == key:
-                tracked.state = State.WAITING
-                return tracked
+def _pop[Origin](waiting: list[Tracked[Origin]] | None) -> Tracked[Origin] | None:
+    while waiting:
+        if waits(call := waiting.pop()):
+            return call
     return None
+
+
+def _latest_first[Origin](attempts: Sequence[_Attempt[Origin]]) -> Iterator[Tracked[Origin]]:
+    return (call for attempt in reversed(attempts) for call in attempt.calls)
+
+
+def _by_place[Origin](attempts: Sequence[_Attempt[Origin]]) -> dict[int, list[_Attempt[Origin]]]:
+    found: dict[int, list[_Attempt[Origin]]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.at, []).append(attempt)
+    return found
 
 
 def _is_reported[Origin](call: Tracked[Origin]) -> bool:

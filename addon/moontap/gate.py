@@ -5,7 +5,7 @@ client's own request can be had again. It never connects to anything.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mitmproxy import http
@@ -40,17 +40,19 @@ class Step:
 class Gate:
     """The guard of one run.
 
-    `ask`, `heard` and `release` belong on the thread that records, in the order of the exchanges;
-    `take` on mitmproxy's own.
+    `ask`, `undone`, `heard` and `release` belong on the thread that records, in the order of the
+    exchanges; `take` on mitmproxy's own.
     """
 
-    def __init__(self, rules: Rules, recorder: Recorder) -> None:
+    def __init__(self, rules: Rules, recorder: Recorder, commands: Callable[[], bool]) -> None:
+        """commands: whether the person can type mitmproxy's."""
         self._recorder = recorder
-        self._guard = Guard(rules, recorder.mask)
+        self._guard = Guard(rules, recorder.mask, commands)
         self._history = HistoryReader()
 
     def ask(self, flow: http.HTTPFlow, wire: Wire, guarding: Guarding) -> Step | None:
-        """What is to be done to a request. Raises ValueError where it cannot be read."""
+        """What is to be done to a request. Raises ValueError where it cannot be read, or has no
+        place for a reminder: the next one gets that. A step that is not taken must be `undone`."""
         body = client_request(flow)
         request = self._history.read(wire, body)
         asked = Asked(
@@ -68,7 +70,15 @@ class Gate:
         if isinstance(decision, Refusal):
             return Step(decision, refusal.body(wire.protocol, decision))
         goes_out = flow.request.get_content(strict=True) or b""  # healed, perhaps
-        return Step(decision, *insert(wire.protocol, goes_out, decision.text))
+        try:
+            return Step(decision, *insert(wire.protocol, goes_out, decision.text))
+        except ValueError:
+            self._guard.undone(flow.id)
+            raise
+
+    def undone(self, flow: http.HTTPFlow) -> None:
+        """What `ask` said was not done: it came too late."""
+        self._guard.undone(flow.id)
 
     def take(self, flow: http.HTTPFlow, step: Step) -> None:
         """Do it."""

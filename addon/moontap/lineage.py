@@ -4,6 +4,7 @@ Calls and results in, outcomes out, each call reported once. Pure.
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
@@ -111,10 +112,15 @@ class Lineage[Origin]:
         status = Status.ERROR if result.is_error else Status.OK
         return Outcome(self.label, status, call, result, at)
 
-    def has(self, key: Key, answer: bytes) -> bool:
-        """Whether such a call was seen with that result, or waits for one."""
-        calls = (self.calls[at] for at in self.places.get(key, ()))
-        return any(call.answer in (None, answer) for call in calls)
+    def count(self, seen: Iterable[tuple[Key, bytes]]) -> int:
+        """How many of these calls were seen with that result, or wait for one."""
+        answers: dict[Key, set[bytes | None]] = {}
+        found = 0
+        for key, answer in seen:
+            if key not in answers:
+                answers[key] = {self.calls[at].answer for at in self.places.get(key, ())}
+            found += None in answers[key] or answer in answers[key]
+        return found
 
     def is_new_orphan(self, result: Result) -> bool:
         """Whether this result without a call is seen for the first time."""

@@ -25,7 +25,8 @@ class Pairing:
         self.answers: dict[Place, Place] = {}
         self.orphans: list[Place] = []
         self._position = 0
-        # id -> for each message with unanswered calls of that id, these calls; the latest last.
+        # id -> for each message with unanswered calls of that id, these calls, the first
+        # one last; the latest message last.
         self._waiting: dict[str | None, list[list[Place]]] = {}
         self.add(messages)
 
@@ -51,20 +52,18 @@ class Pairing:
             if not stack:
                 self.orphans.append((self._position, number))
                 continue
-            self.answers[stack[-1].pop(0)] = (self._position, number)
+            self.answers[stack[-1].pop()] = (self._position, number)
             if not stack[-1]:
                 stack.pop()
             if not stack:
                 del self._waiting[result.id]
 
     def _calls(self, message: Message) -> None:
-        opened: set[str | None] = set()
-        for number, call in enumerate(message.calls):
-            stack = self._waiting.setdefault(call.id, [])
-            if call.id not in opened:
-                opened.add(call.id)
-                stack.append([])
-            stack[-1].append((self._position, number))
+        opened: dict[str | None, list[Place]] = {}
+        for number in range(len(message.calls) - 1, -1, -1):
+            opened.setdefault(message.calls[number].id, []).append((self._position, number))
+        for id_, places in opened.items():
+            self._waiting.setdefault(id_, []).append(places)
 
 
 def pair(messages: Iterable[Message]) -> Pairing:

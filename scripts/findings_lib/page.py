@@ -13,7 +13,7 @@ BEGIN = "<!-- From here on scripts/findings-docs writes. -->"
 _CHAPTERS = {
     "Ids": ("id",),
     "Calls and their results": ("call-unanswered", "pair", "result"),
-    "Messages": ("calls", "empty", "reasoning", "legacy", "tool-choice"),
+    "Messages": ("calls", "empty", "message", "reasoning", "legacy", "tool-choice"),
     "What the model calls": ("arguments", "call", "markup", "other", "stop", "tool"),
     "Replies on their way": ("encoding", "reply", "stream"),
     "The same again": ("no", "request"),
@@ -93,7 +93,8 @@ def _section(check: Check, corpus: Corpus) -> Iterator[str]:
 def _seen(check: Check, corpus: Corpus) -> Iterable[str]:
     if best := corpus.best(check.code):
         name, one = best
-        yield f"A flow that raises it: {_flow(name)} (exchange {one.exchange})."
+        yield f"A flow that raises it: {_flow(name)}, in exchange {one.exchange}"
+        yield f"(in a checkout: `moontap lint flows/{name}.flow`)."
     if near := corpus.near.get(check.code):
         yield f"A near miss: {_flow(near[0])}."
     test = f"tests/findings/checks/test_{check.look.__module__.rpartition('.')[2]}.py"

@@ -82,7 +82,8 @@ class Recipe:
 
     real: the real client that it takes. Such a flow is another one at each recording: the client
     has session ids, dates and a mind of its own. late: seconds that the only reply takes to begin.
-    pauses: seconds before each chunk of the only reply, and before its end.
+    pauses: seconds before each chunk of the only reply, and before its end. guard: as in
+    `moontap_guard`; a replay goes without, for what a guard did is not to be done again.
     """
 
     upstream: Scripts | Sequence[Reply]
@@ -90,13 +91,14 @@ class Recipe:
     real: str | None = None
     late: float = 0
     pauses: Sequence[float] = ()
+    guard: str = "warn"
 
 
 async def record(
     name: str, recipe: Recipe, options: Mapping[str, str], folder: Path, tls: TLSFiles, conf: Path
 ) -> list[http.HTTPFlow]:
     """Play a recipe. options: the addon's. folder: an empty one, to work in."""
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {"moontap_guard": recipe.guard, **options}
     async with (
         _upstream(recipe.upstream, tls) as port,
         tap(folder, ports={HOST: port}, upstream_ca=tls.ca, conf=conf, **given) as running,

@@ -1,12 +1,12 @@
 """What changes from run to run, made the same: ids of flows and connections, and times.
 
 Saved flows in, the same flows out, edited in place; addresses and the like go when they are
-scrubbed. Bodies, statuses and the order of starts and
-ends are never changed; of headers only the date.
+scrubbed. Statuses and the order of starts and ends are
+never changed; of bodies only ids of flows in what the guard answered, of headers only the date.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from mitmproxy import http
@@ -39,8 +39,10 @@ def settle(name: str, flows: Sequence[http.HTTPFlow]) -> None:
             flow.request.timestamp_end = now + 0.01
         else:
             now = _end(flow, now)
+    ids = {flow.id: _id(name, number) for number, flow in enumerate(flows, 1)}
     for number, flow in enumerate(flows, 1):
-        flow.id = _id(name, number)
+        flow.id = ids[flow.id]
+        _answer(flow, ids)
         flow.timestamp_created = flow.request.timestamp_start
         flow._backup = None
         _connection(flow.client_conn, _id(name, number, "client"), flow.timestamp_created)
@@ -50,6 +52,15 @@ def settle(name: str, flows: Sequence[http.HTTPFlow]) -> None:
         if flow.response and "date" in flow.response.headers:
             moment = datetime.fromtimestamp(flow.request.timestamp_start, UTC)
             flow.response.headers["date"] = moment.strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+def _answer(flow: http.HTTPFlow, ids: Mapping[str, str]) -> None:
+    """What the guard answered names the exchanges that it counted."""
+    if flow.response and metadata.BLOCKED in flow.metadata:
+        body = flow.response.raw_content or b""
+        for old, new in ids.items():
+            body = body.replace(old.encode(), new.encode())
+        flow.response.raw_content = body
 
 
 def _end(flow: http.HTTPFlow, now: float) -> float:

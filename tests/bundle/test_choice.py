@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from moontap.bundle.choice import Choice, around, of_finding, worst
 from moontap.bundle.source import Source, read
 from moontap.capture.reader import FlowFile
 from moontap.care.identities import Known
+from moontap.findings.types import Severity
 from moontap.rules import Rules
 from tests.saved import conversation, exchange, write
 
@@ -63,6 +65,37 @@ def test_a_loop_keeps_what_it_takes_to_count_it(tmp_path: Path) -> None:
     assert choice.finding
     assert len(choice.numbers) < len(LOOP) + 1
     assert set(choice.numbers) <= set(range(3, 3 + len(LOOP)))
+
+
+def test_of_a_loop_its_last(tmp_path: Path) -> None:
+    """It took the first error, at 8, of a loop that went to 12."""
+    loop = conversation(["pwd"] + ["ls"] * 14, lost=frozenset(range(1, 15)))
+    found = worst([source(tmp_path, loop)], "no-progress")
+    assert found
+    assert found[1].evidence.facts["count"] == 12
+
+
+def test_a_stop_keeps_what_was_done_before(tmp_path: Path) -> None:
+    """The guard names the first and the last exchange, by their flows."""
+    flows = conversation(["pay", "ls", "pay", "pay"], id_="t_{}")
+    stop = flows[-1]
+    error = {"first_exchange": flows[2].id, "last_exchange": flows[3].id, "count": 2, "limit": 2}
+    body = {"error": {"code": "blocked_no_progress", "blocked_no_progress": error}}
+    assert stop.response
+    stop.response.status_code = 423
+    stop.response.text = json.dumps(body)
+    stop.metadata["moontap.blocked"] = "blocked_no_progress"
+    one = source(tmp_path, flows)
+    assert one.stopped == [4]
+    assert chosen(one, "guard-stopped").numbers == [2, 3, 4]
+
+
+def test_what_is_good_to_know_is_nothing_to_show(tmp_path: Path) -> None:
+    """A run with unique ids is clean, whatever the server minted."""
+    one = source(tmp_path, conversation(["ls"] * 3, id_="t_{}"))  # three equal ones: info
+    assert {finding.severity for finding in one.findings} == {Severity.INFO}
+    assert worst([one]) is None
+    assert worst([one], "no-progress")
 
 
 def test_nothing_wrong(tmp_path: Path) -> None:

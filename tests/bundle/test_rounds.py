@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from moontap.bundle.rounds import rounds, verdict
 from moontap.capture.diagnosis import Diagnosis
 from tests.findings.rig import Ex, completion, flows, message, result, said, text, use, user
+from tests.report.story.telling import finding
 
 GO = user("go")
 AGAIN = [GO, said(use("pwd_0")), user(result("pwd_0"))]
@@ -49,6 +51,45 @@ AGAIN = [GO, said(use("pwd_0")), user(result("pwd_0"))]
 )
 def test_the_verdict(exchanges: list[Ex], shows: str) -> None:
     assert verdict(rounds(Diagnosis().flows(flows(*exchanges))), None) == [shows]
+
+
+def rewritten(*ids: str) -> list[Ex]:
+    """Rounds whose calls the server named `pwd_0` and the client got under these ids."""
+    history: list[Any] = [GO]
+    made = []
+    for id_ in ids:
+        body = json.dumps(message(use("pwd_0"))).encode()
+        metadata = {"moontap.upstream_body": body}
+        made.append(Ex(list(history), message(use(id_)), metadata=metadata))
+        history += [said(use(id_)), user(result(id_))]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("code", "shows"),
+    [
+        (None, ["no id came twice for the client"]),
+        ("no-progress", ["no-progress: It is about no-progress."]),
+        (
+            "id-reused",
+            [
+                "reused: pwd_0 came in round 1 and again in round 2, while its first call stands "
+                "in the history; moontap made it unique for the client"
+            ],
+        ),
+    ],
+)
+def test_what_the_client_never_saw_is_no_headline(code: str | None, shows: list[str]) -> None:
+    seen = rounds(Diagnosis().flows(flows(*rewritten("pwd_0_a", "pwd_0_b"))))
+    assert verdict(seen, finding(code) if code else None) == shows
+
+
+def test_a_stop_is_shown() -> None:
+    """It was "no tool call (no reply)"."""
+    stop = Ex(AGAIN, {"error": {}}, status=423, metadata={"moontap.blocked": "blocked_limit"})
+    seen = rounds(Diagnosis().flows(flows(Ex([GO], message(use("pwd_0"))), stop)))
+    assert verdict(seen, None) == ["stopped: moontap stopped it in round 2 (blocked_limit)"]
+    assert seen[1].stopped == "blocked_limit"
 
 
 @pytest.mark.parametrize(

@@ -504,7 +504,36 @@ def test_a_damaged_entry_of_a_har_file_costs_no_other(tmp_path: Path, wrong: byt
         list(FlowReader(file).stream())
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -1e300, 1e18, 253_402_300_800.0])
+def test_what_is_no_time_is_none(tmp_path: Path, odd: float) -> None:
+    flow = FLOWS[0].copy()
+    assert flow.response
+    flow.error = tflow.terr()
+    flow.request.timestamp_start = flow.request.timestamp_end = odd
+    flow.response.timestamp_start = flow.response.timestamp_end = odd
+    flow.error.timestamp = odd
+    (one,) = FlowFile(write(tmp_path / "a.flow", [flow]))
+    assert one.response
+    assert one.error
+    assert (one.request.timestamp_start, one.request.timestamp_end) == (0, None)
+    assert (one.response.timestamp_start, one.response.timestamp_end) == (0, None)
+    assert one.error.timestamp == 0
+
+
 # --- which files
+
+
+def test_a_file_named_twice_counts_once(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    traffic, other = write(folder / "traffic.flow", FLOWS), write(tmp_path / "b.flow", FLOWS)
+    soft, hard = tmp_path / "soft.flow", tmp_path / "hard.flow"
+    soft.symlink_to(traffic)
+    os.link(traffic, hard)
+    assert flow_files([other, folder, traffic, soft, hard, folder / ".." / "run"]) == [
+        *(other, traffic),
+    ]
+    assert flow_files([tmp_path]) == [other, hard]  # which is traffic.flow, and comes first
 
 
 def test_what_paths_stand_for(tmp_path: Path) -> None:

@@ -86,12 +86,33 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
     assert os.listdir(target.parent) == ["kept.flow"]
 
 
-def test_a_link_to_nothing_makes_the_file_that_it_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("below", [False, True], ids=["itself", "below it"])
+def test_a_link_to_nothing_is_not_followed(tmp_path: Path, below: bool, force: bool) -> None:
     link = tmp_path / "out.flow"
     link.symlink_to(tmp_path / "new.flow")
-    write_flows(link, FLOWS, force=False)
-    assert link.is_symlink()
-    assert ids(tmp_path / "new.flow") == WRITTEN
+    with pytest.raises(Refused, match=r"out\.flow is a link to nothing: name"):
+        write_flows(link / "x.flow" if below else link, FLOWS, force=force)
+    assert os.listdir(tmp_path) == ["out.flow"]
+
+
+@pytest.mark.parametrize("name", ["it.flow", "folder/../it.flow", "soft.flow", "hard.flow"])
+def test_no_input_is_replaced(tmp_path: Path, name: str) -> None:
+    there = write(tmp_path / "it.flow", FLOWS[:1])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "soft.flow").symlink_to("it.flow")
+    os.link(there, tmp_path / "hard.flow")
+    other = write(tmp_path / "other.flow", FLOWS[:1])
+    given = [None, tmp_path / "gone", str(there)]
+    for force in (False, True):
+        with pytest.raises(Refused, match="is an input: name another file to write"):
+            check(tmp_path / name, force=force, given=given)
+    check(other, force=True, given=given)
+
+
+def test_standard_output_is_no_file_to_write() -> None:
+    with pytest.raises(Refused, match=r"^- would be standard output: name a file$"):
+        check(Path("-"), force=True)
 
 
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:

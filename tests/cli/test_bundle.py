@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import stat
 import zipfile
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from moontap import cli
+from moontap.capture import runfile
 from moontap.capture.metadata import UPSTREAM_BODY
 from moontap.capture.reader import FlowFile
 from moontap.care.scrub import Scrubber
@@ -254,6 +256,40 @@ def test_nothing_to_show(
     assert [path.name for path in tmp_path.iterdir()] == ["a.flow"]
 
 
+def test_a_clean_run_is_nothing_to_show(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Three equal calls are good to know, and no fault; it had made a bundle of such a run."""
+    file = write(tmp_path / "a.flow", conversation(["ls"] * 3, id_="t_{}"))
+    code, _, err = bundle(capfd, file, "-o", tmp_path / "b.zip")
+    assert code == 1
+    assert err == [
+        "moontap bundle: nothing wrong was found; only good to know, shown with --finding: "
+        "no-progress; --around ID makes a bundle about any tool call or flow"
+    ]
+    asked = ("--finding", "no-progress")
+    assert bundle(capfd, file, *asked, "-o", tmp_path / "b.zip")[0] == 0
+
+
+def test_a_run_that_the_guard_stopped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """By the rules of the run, the loop and the stop."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("progress: {ignore: [{results: [$.at]}]}\n")
+    results = {n: json.dumps({"at": n}) for n in range(12)}
+    flows = conversation(["ls"] * 12, id_="t_{}", results=results)
+    flows[-1].metadata["moontap.blocked"] = "blocked_no_progress"
+    noted = {"rules": runfile.noted(str(rules))}
+    (tmp_path / "run.json").write_text(json.dumps(noted))
+    file = write(tmp_path / "traffic.flow", flows)
+    code, _, err = bundle(capfd, file, "-o", tmp_path / "b.zip")
+    assert (code, err) == (0, [f"moontap bundle: rules: {rules}, as in the run"])
+    report = unzipped(tmp_path / "b.zip", tmp_path / "b")["REPORT.md"].decode()
+    assert "after 25 messages, moontap stopped it here (blocked_no_progress)" in report
+    assert "no reply" not in report
+    assert "answered by moontap" in report
+    assert "rules " in report
+    assert report.startswith("# no-progress: Bash was called 12 times in a row")
+    assert str(tmp_path) not in report
+
+
 def test_it_refuses_where_the_check_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,6 +325,54 @@ def test_no_file_is_replaced_unless_asked(
     assert out.read_text() == "mine"
     assert bundle(capfd, "a.flow", "--force")[0] == 0
     assert zipfile.is_zipfile(out)
+
+
+@pytest.mark.parametrize("name", ["a.flow", "soft.flow", "rules.yaml", "-"])
+def test_the_evidence_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.flow", LOST)
+    (tmp_path / "soft.flow").symlink_to("a.flow")
+    (tmp_path / "rules.yaml").write_text(RULES, encoding="utf-8")
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    code, out, err = bundle(capfd, "a.flow", "--rules", "rules.yaml", "-o", name, "--force")
+    assert (code, out, len(err)) == (2, [], 1)
+    assert err[0].startswith(f"moontap bundle: --out: {name} ")
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_a_file_given_twice_counts_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "a.flow", LOST)
+    (tmp_path / "b.flow").symlink_to(file)
+    _, said, _ = bundle(capfd, file, file, tmp_path / "b.flow", "-o", tmp_path / "b.zip")
+    assert said[1] == "it shows, with 2 of 4 exchanges:"
+
+
+def test_what_could_not_be_read_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    bad = exchange(b"no JSON", b"", number=30)
+    code, said, err = bundle(
+        capfd, write(tmp_path / "a.flow", [*LOST, bad]), "-o", tmp_path / "b.zip"
+    )
+    assert (code, said[1]) == (2, "it shows, with 2 of 5 exchanges:")
+    assert "not read: POST /anthropic/v1/messages: not a Messages request" in err[0]
+    code, said, err = bundle(capfd, write(tmp_path / "b.flow", [bad]), "-o", tmp_path / "c.zip")
+    assert (code, said) == (2, [])
+    assert "b.flow: not read: " in err[0]
+    assert err[1].startswith("moontap bundle: in what could be read, nothing wrong was found; ")
+    assert not (tmp_path / "c.zip").exists()
+
+
+def test_a_path_of_the_server_is_one_word_of_the_command(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lost = conversation(["pwd", "ls", "date"], lost=frozenset({1}))
+    for flow in lost:
+        flow.request.path = "/`a`$(touch PWNED)'/v1/messages"
+    assert bundle(capfd, write(tmp_path / "a.flow", lost), "-o", tmp_path / "b.zip")[0] == 0
+    report = unzipped(tmp_path / "b.zip", tmp_path / "b")["REPORT.md"].decode()
+    (line,) = (line for line in report.splitlines() if "--base-url" in line)
+    assert shlex.split(line)[-1] == "https://api.moonshot.cn/'a'$(touch PWNED)'"
 
 
 def test_a_damaged_file_is_used_all_the_same(

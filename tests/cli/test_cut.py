@@ -134,6 +134,16 @@ def test_wrong_usage(moontap_command: Moontap, arguments: list[str], said: str) 
     assert not (moontap_command.folder / "out.flow").exists()
 
 
+def test_what_cannot_be_made_sense_of_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "odd.flow", [*OTHER, exchange(b"no JSON", b"", session=None)])
+    code, _, err = run(capfd, file, "--session", "s-3", "--out", tmp_path / "out.flow")
+    assert (code, len(err)) == (2, 1)
+    assert "odd.flow: not read: POST /anthropic/v1/messages: not a Messages request" in err[0]
+    assert ids(tmp_path / "out.flow") == [flow.id for flow in OTHER]
+
+
 def test_no_file_is_replaced_unless_asked(
     file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,9 +155,14 @@ def test_no_file_is_replaced_unless_asked(
     assert run(capfd, file, "--session", "s-3", "--out", out, "--force")[0] == 0
     assert ids(out) == [flow.id for flow in OTHER]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    # The file that is read may be the one that is replaced.
-    assert run(capfd, file, "--session", "s-3", "--out", file, "--force")[0] == 0
-    assert file.read_bytes() == out.read_bytes()
+    # Not the evidence itself: what is cut out of it holds less.
+    before = file.read_bytes()
+    code, _, err = run(capfd, file, "--session", "s-3", "--out", file, "--force")
+    assert (code, err) == (
+        2,
+        [f"moontap cut: --out: {file} is an input: name another file to write"],
+    )
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mitmproxy.addons.savehar import SaveHar
 
 from moontap import cli
 from tests.cli.commands import KEY, Moontap
-from tests.saved import conversation, record, write
+from tests.saved import conversation, exchange, record, write
 
 COMMANDS = ["pwd", "make", "date"]
 ONE = conversation(COMMANDS)
@@ -185,6 +185,12 @@ def test_folders_and_har_files(folder: Path, capfd: pytest.CaptureFixture[str]) 
     SaveHar().export_har(ONE, "a.har")
     assert cli.main(["diff", "run", "a.har"]) == 0
     assert capfd.readouterr().out == "the same; 3 calls side by side\n"
+
+
+def test_what_cannot_be_made_sense_of_is_2(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capfd, ONE, [*ONE, exchange(b"no JSON", b"")])
+    assert code == 2
+    assert "b.flow: not read: POST /anthropic/v1/messages: not a Messages request" in err
 
 
 def test_neither_keys_nor_control_characters_are_shown(capfd: pytest.CaptureFixture[str]) -> None:

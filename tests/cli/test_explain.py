@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from mitmproxy import http
 
 from moontap import cli
+from moontap.capture import runfile
 from moontap.capture.reader import FlowFile
 from moontap.capture.upstream import before_the_tap
 from tests.cli.commands import KEY
 from tests.findings.rig import Ex, flows, message, text, user
-from tests.saved import conversation, record, write
+from tests.saved import conversation, exchange, record, write
 
 FLOWS = Path(__file__).parents[2] / "flows"
 LOST = FLOWS / "claude-code-loses-pairs.flow"
@@ -104,6 +106,67 @@ def test_one_session_of_several(capfd: pytest.CaptureFixture[str], tmp_path: Pat
     assert err == "moontap explain: --session x: there are s-1, t-2\n"
 
 
+def test_a_session_of_one_file_among_several(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A folder of captures: most of its files do not have it."""
+    for name in ("s-1", "t-2", "u-3"):
+        write(tmp_path / f"{name}.flow", conversation(["pwd"], session=name))
+    code, out, err = run(capfd, tmp_path, "--session", "t-")
+    assert (code, err) == (0, "")
+    assert "t-2.flow" in out
+    assert "session t-2" in out
+    assert "s-1" not in out
+    assert "u-3" not in out
+    code, out, err = run(capfd, tmp_path, "--session", "x")
+    assert (code, out) == (2, "")
+    assert err == "moontap explain: --session x: there are s-1, t-2, u-3\n"
+
+
+def test_what_could_not_be_read_is_said(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = exchange(b"no JSON", b"")
+    code, out, err = run(capfd, write(tmp_path / "bad.flow", [bad]))
+    assert code == 2
+    assert out.endswith("bad.flow: 1 exchange, none with a model that could be read; 1 could not\n")
+    assert "bad.flow: not read: POST /anthropic/v1/messages: not a Messages request" in err
+    fine = [Ex([user("go")], message(text("Done.")))]
+    code, out, err = run(capfd, write(tmp_path / "a.flow", [*flows(*fine), bad]))
+    assert code == 2
+    assert "1 not read, 1 conversation, nothing went wrong in the others" in out
+    assert err.count("\n") == 1
+
+
+def test_an_empty_file_is_nothing_to_tell_of(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As for moontap lint."""
+    empty = write(tmp_path / "none.flow", [])
+    code, out, err = run(capfd, empty)
+    assert (code, out) == (2, "")
+    assert "none.flow: is empty" in err
+    code, out, err = run(capfd, empty, LOST)
+    assert code == 2
+    assert out.startswith((f"{LOST}: ", "flows/"))
+    assert err == f"moontap explain: {empty}: is empty\n"
+
+
+def test_a_command_to_paste_is_one_word_a_thing(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = flows(Ex([user("go")], message(text("Done.")), status=500))
+    made[0].id = "$(touch PWNED)"
+    for name in ("a b.flow", "$(touch PWNED).flow", "-x.flow"):
+        write(Path(name), made)
+    _, out, _ = run(capfd, tmp_path)
+    typed = [line.strip() for line in out.splitlines() if line.startswith("    moontap ")]
+    assert typed == [
+        "moontap bundle '$(touch PWNED).flow'",
+        "moontap bundle ./-x.flow",
+        "moontap bundle 'a b.flow'",
+    ]
+
+
 def test_the_rules_say_what_is_looked_for(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -157,6 +220,63 @@ def test_what_the_guard_did(capfd: pytest.CaptureFixture[str], tmp_path: Path) -
     made = conversation(["ls", "ls", "ls"])
     made[2].metadata["moontap.reminded"] = [[0, 0, b""]]
     made[3].metadata["moontap.blocked"] = "blocked_no_progress"
+    made[3].metadata["moontap.repeats"] = 3
     _, out, _ = run(capfd, "--full", write(tmp_path / "guarded.flow", made))
+    assert "\nmoontap stopped it at exchange 4: the same had been done 3 times in a row" in out
     assert "moontap reminds the model that it repeats itself; the model calls" in prose(out)
     assert "one result comes back; moontap stops it (blocked_no_progress)" in prose(out)
+
+
+def polling(folder: Path, at: Path) -> Path:
+    """A run whose rules leave a time out of the results, so that they are the same."""
+    results = {n: json.dumps({"state": "running", "checked_at": n}) for n in range(12)}
+    folder.mkdir()
+    file = write(folder / "traffic.flow", conversation(["ls"] * 12, id_="t_{}", results=results))
+    said = {"v": 1, "rules": runfile.noted(str(at)), "options": {"moontap_guard": "block"}}
+    (folder / "run.json").write_text(json.dumps(said))
+    return file
+
+
+def test_the_rules_of_the_run_are_in_force(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It said "nothing went wrong" of a run that the guard had stopped by these rules."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("progress: {ignore: [{results: [$.checked_at]}]}\n")
+    file = polling(tmp_path / "run", rules)
+    _, out, _ = run(capfd, file)
+    assert f"  rules: {rules}, as in the run\n" in out
+    assert "12 times in a row" in out
+    assert "the results are the same" in out
+    assert "differ" not in out
+    assert "--guard block" not in out
+    rules.unlink()
+    _, out, _ = run(capfd, file)
+    assert f"  rules: the run had {rules}, which is not here: results may differ" in out
+    assert "nothing went wrong" in out
+
+
+def test_lines_are_whole_where_no_person_reads_them(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """grep finds what stands in one line."""
+    _, out, _ = run(capfd, LOST)
+    assert max(map(len, out.splitlines())) > 200
+    assert any("Where it went wrong first: exchange 2" in line for line in out.splitlines())
+
+
+@pytest.mark.parametrize("text", ['{"type": "user", "uuid": "1"}\n', "no flow\n"])
+def test_other_evidence_is_for_lint(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    other = tmp_path / "session.jsonl"
+    other.write_text(text)
+    code, out, err = run(capfd, other)
+    assert (code, out) == (2, "")
+    assert err.rstrip().endswith(f"is read by: moontap lint {other}")
+    assert err.count("\n") == 1
+    other = other.rename(tmp_path / "session.txt")
+    code, out, err = run(capfd, LOST, other)
+    assert code == 2
+    assert "The conversation: session" in out
+    assert err.rstrip().endswith("is read by: moontap lint FILE")

@@ -216,7 +216,7 @@ def test_a_request_that_cannot_be_read_is_said(
 ) -> None:
     bad = exchange(b"{", b"", number=99)
     code, out, err = run(capfd, write(tmp_path / "a.flow", [*SUB, bad]), "--jsonl")
-    assert (code, len(lines(out))) == (0, 1)
+    assert (code, len(lines(out))) == (2, 1)
     assert "not read: POST /anthropic/v1/messages: not a Messages request" in err
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -35,6 +37,15 @@ def test_what_is_to_be_pasted(url: str, anthropic: str, openai: str) -> None:
     assert f'anthropic.Anthropic(base_url="{anthropic}"' in text
     assert f'openai.OpenAI(base_url="{openai}"' in text
     assert f"export KIMI_BASE_URL={openai}\n" in text
+
+
+def test_a_path_is_one_word_of_what_is_to_be_pasted() -> None:
+    path = """/$(touch PWNED)"'"""
+    text = to_paste("http://127.0.0.1:9", upstream.Upstream("https://x", path, f"{path}/v1"))
+    exports = [shlex.split(line) for line in text.splitlines() if line.startswith("export ")]
+    assert exports[0] == ["export", f"ANTHROPIC_BASE_URL=http://127.0.0.1:9{path}"]
+    assert [len(words) for words in exports] == [2, 3, 2]
+    assert f"base_url={json.dumps(f'http://127.0.0.1:9{path}')}, auth" in text
 
 
 def until(process: subprocess.Popen[str], mark: str) -> str:

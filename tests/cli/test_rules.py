@@ -21,6 +21,8 @@ from moontap import cli
             "rules.yaml: nothing is wrong in it; it has guard\n",
             "",
         ),
+        ("guard: {classes: {pay: 2}}", ["FILE"], 0, "wrong in it, but look at this; it has gu", ""),
+        ("tools: {pya: [charge]}", ["FILE"], 0, "\nrules.yaml:1: the class 'pya' has no l", ""),
         ("", ["FILE"], 0, "rules.yaml: no rules in it, so the defaults hold\n", ""),
         ("guard: {block: 5}\n", ["FILE", "--explain"], 0, "  block: 5  # rules.yaml:1\n", ""),
         ("guard: {block: 5}\n", ["--explain", "FILE"], 0, "  remind: [3, 5, 8]  # default\n", ""),

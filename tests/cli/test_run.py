@@ -101,10 +101,11 @@ def test_claude_with_an_address_of_its_own_is_told(moontap_command: Moontap) -> 
     done = moontap_command.run("run", "--", "./claude")
     assert done.returncode == 1
     remedy = "moontap run --port 8799 --upstream https://gate.example -- claude --settings "
-    note, tap, silent = done.stderr.splitlines()
+    note, tap, look, silent = done.stderr.splitlines()
     assert note.startswith("moontap: ~/.claude/settings.json sets ANTHROPIC_BASE_URL")
     assert remedy in note
     assert tap.startswith("moontap: tap on ")
+    assert re.search(r"while it runs: \S+ explain moontap-captures/\*-\d+$", look)
     assert silent.startswith(
         "moontap: no request came through the tap (the command ended with code 1 after "
     )
@@ -198,9 +199,10 @@ def test_a_terminal_is_the_commands_own(moontap_command: Moontap) -> None:
     assert process.wait(20) == 7, screen
     lines = screen.decode().replace("^C", "").splitlines()
     assert lines[0].startswith("moontap: tap on ")
-    assert lines[1:4] == ["502", "ready", "bye"]
-    assert lines[4].startswith("moontap: warning: ")
-    assert all(line.startswith("moontap: ") for line in lines[4:])
+    assert " explain moontap-captures/*-" in lines[1]
+    assert lines[2:5] == ["502", "ready", "bye"]
+    assert lines[5].startswith("moontap: warning: ")
+    assert all(line.startswith("moontap: ") for line in lines[5:])
 
 
 def test_nothing_is_kept_where_nothing_is_to_be(moontap_command: Moontap, standin_url: str) -> None:

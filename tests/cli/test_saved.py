@@ -54,15 +54,45 @@ def test_what_is_lost_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_nothing_readable_is_wrong_usage(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello")
+    for name in ("notes.txt", "more.txt"):
+        (tmp_path / name).write_text("hello")
     with pytest.raises(UsageError, match=r"notes\.txt is not a flow file"):
         list(Saved("pairs", [tmp_path / "notes.txt"]))
     with pytest.raises(UsageError, match=r"HAR \(and 1 more like it\)"):
-        list(Saved("pairs", [tmp_path / "notes.txt"] * 2))
+        list(Saved("pairs", [tmp_path / "notes.txt", tmp_path / "more.txt"]))
     with pytest.raises(UsageError, match="no such file or folder"):
         Saved("pairs", [tmp_path / "none"])
     with pytest.raises(UsageError, match="holds no flow file"):
         Saved("pairs", [tmp_path])
+
+
+def test_what_could_not_be_made_sense_of_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.flow", FLOWS)
+    saved = Saved("pairs", [path])
+    list(saved)
+    saved.unread(path, [])
+    assert saved.close() == 0
+    saved.unread(path, ["one", "two\x1b[2J", "three", "four", "five"])
+    assert saved.close() == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"moontap pairs: {path}: not read: one",
+        f"moontap pairs: {path}: not read: two\\x1b[2J",
+        f"moontap pairs: {path}: not read: three",
+        f"moontap pairs: {path}: and 2 more that were not read",
+    ]
+
+
+def test_an_empty_file_will_do_or_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, empty = write(tmp_path / "a.flow", FLOWS), write(tmp_path / "none.flow", [])
+    for will_do in (True, False):
+        saved = Saved("show", [path, empty], empty=will_do)
+        assert len(list(saved)) == 3
+        assert saved.close() == (0 if will_do else 2)
+    assert capsys.readouterr().err == f"moontap show: {empty}: is empty\n"
+    with pytest.raises(UsageError, match=r"none\.flow: is empty"):
+        list(Saved("show", [empty], empty=False))
 
 
 @pytest.mark.parametrize(("patience", "shown"), [(0, True), (60, False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.saved import conversation, exchange, record, write
 
 LOST = conversation(["pwd", "ls", "date"], lost=frozenset({1}), msh_request_id="client-side")
 FINE = conversation(["make", "test"], first=10, session="s-22", id_="toolu_{}")
+FOUND = re.compile(r"  (info|warning|error): ")
 MODELS = exchange(b"", b"{}", number=20, path="/v1/models", session=None)
 for number, one in enumerate(LOST):
     assert one.response
@@ -103,6 +105,34 @@ def test_several_are_listed_the_newest_last(
     assert len(found) == 4
 
 
+def test_of_many_the_last_are_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The Bash_0 of a loop was 157 lines, and an exchange had the same finding 155 times."""
+    loop = conversation(["pwd"] + ["ls"] * 29, lost=frozenset(range(1, 30)))
+    file = write(tmp_path / "a.flow", loop)
+    _, out, _ = run(capfd, "Bash_0", file)
+    assert out[:2] == ["30 exchanges, the newest last:", "  … 10 before; --all lists them"]
+    assert len(out) == 23
+    _, out, _ = run(capfd, "Bash_0", file, "--all")
+    assert len(out) == 32
+    assert len(objects(capfd, "Bash_0", file)) == 30
+    _, out, _ = run(capfd, loop[1].id, file)
+    codes = [line.split(": ")[1].partition(" ")[0] for line in out if FOUND.match(line)]
+    assert sorted(codes) == sorted(set(codes))
+    (said,) = [line for line in out if ": no-progress (" in line]
+    assert "12 times in a row" in said
+    assert "4 times, exchange 5 to 14)" in said
+
+
+def test_the_guard_s_answer_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    flows = conversation(["ls"])
+    flows[1].metadata["moontap.blocked"] = "blocked_no_progress"
+    _, out, _ = run(capfd, flows[1].id, write(tmp_path / "a.flow", flows))
+    assert (
+        "  answer    status 200, moontap stopped it, nothing was sent on (blocked_no"
+        in "\n".join(out)
+    )
+
+
 def test_both_ids_of_a_rewritten_call(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     flow = exchange(messages_request(), b"".join(messages_events("Bash_0_abc")))
     flow.metadata[UPSTREAM_BODY] = b"".join(messages_events("Bash_0"))
@@ -129,9 +159,33 @@ def test_an_exchange_that_is_with_no_model(file: Path, capfd: pytest.CaptureFixt
 
 def test_a_request_that_cannot_be_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "a.flow", [exchange(b"no JSON", b"")])
-    code, out, _ = run(capfd, "0000", file)
-    assert code == 0
-    assert any(line.startswith("  not read: POST /anthropic/v1/messages: ") for line in out)
+    for id_, shows in (("0000", True), ("none", False)):
+        code, out, err = run(capfd, id_, file)
+        assert code == 2
+        assert any("  not read: POST /anthropic/v1/messages: " in line for line in out) is shows
+        assert "a.flow: not read: POST /anthropic/v1/messages: not a Messages request" in err[0]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), 1e18, -1e300])
+def test_a_time_that_is_none(tmp_path: Path, capfd: pytest.CaptureFixture[str], odd: float) -> None:
+    flows = conversation(["pwd"])
+    for flow in flows:
+        flow.request.timestamp_start = odd
+    file = write(tmp_path / "a.flow", flows)
+    assert "  flow      0000-s-1" in run(capfd, "0000", file)[1]
+    assert [one["at"] for one in objects(capfd, "00", file)] == [None, None]
+
+
+def test_the_command_for_one_of_several_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flows = conversation(["pwd", "ls"])
+    for id_, typed in (("$(touch PWNED)", "show '$(touch PWNED)' 'a b.flow'"), ("-x", None)):
+        flows[2].id = id_
+        _, out, _ = run(capfd, "msg_a1", write(Path("a b.flow"), flows))
+        assert out[0] == "3 exchanges, the newest last:"
+        assert out[-1].endswith(typed) if typed else not out[-1].startswith("one of them")
 
 
 def test_nothing_from_the_wire_moves_the_cursor_or_shows_a_key(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,25 @@ def test_a_record_a_block_is_one_reply_and_parallel_results_one_turn() -> None:
     records.append({"type": "assistant", "message": end, "uuid": "e", "parentUuid": "r-b", **base})
     examined = seen(joined(records))
     assert (examined.exchanges, codes(examined)) == (2, set())
+
+
+def test_each_of_parallel_results_is_named_at_its_own_record() -> None:
+    first, asked, *_ = documents.transcript(0)
+    base = {"sessionId": documents.SESSION, "isSidechain": False}
+    records: list[dict[str, Any]] = [first, asked]
+    for n, id_ in enumerate(("a", "b")):
+        message = {"id": "msg_1", "role": "assistant", "content": [use(id_, "pwd", n)]}
+        records.append({"type": "assistant", "message": message, "uuid": id_, **base})
+    for id_ in ("a", "b", "zz"):
+        block = {"type": "tool_result", "tool_use_id": id_, "content": "x"}
+        message = {"role": "user", "content": [block]}
+        records.append({"type": "user", "message": message, "uuid": f"r-{id_}", **base})
+    end = {"id": "msg_2", "role": "assistant", "content": [use("", "ls")]}
+    text = {"id": "msg_2", "role": "assistant", "content": [{"type": "text", "text": "ok"}]}
+    records += ({"type": "assistant", "message": one, "uuid": "e", **base} for one in (text, end))
+    examined = seen(joined(records))
+    assert places(examined, "result-orphan") == [7]
+    assert places(examined, "id-empty") == [9]
 
 
 def test_going_back_to_an_earlier_prompt_cuts_the_history() -> None:
@@ -252,7 +272,13 @@ def test_secrets_are_found_by_structure_and_once_decoded(tmp_path: Path) -> None
         (b'{"v":1,"status":"ok","arguments_sha256":"x","tool":"Bash"}\n', "give the traffic.flow"),
         (b'{"v":1,"code":"id-reused","severity":"error","party":"api"}\n', "moontap explain"),
         (b'{\n  "v": 1,\n  "mitmproxy": "12.3.1"\n}\n', "give the folder"),
-        (b"[" * 5000, "not known"),
+        (b'{"model":"k","messages":"hello"}', "its `messages` is a string; it must be a list such"),
+        (b'{"messages":"hello"}', "its `messages` is a string"),
+        (b'{"messages":"hello","id":7}', "not known"),
+        (b'{"model":"k","mesages":[{"role":"user"}]}', "`mesages`, where `messages` is meant"),
+        (b"[" * 200_000, "looks like JSON, but it is nested too deeply"),
+        (b'{"messages": [], "n": %s}' % (b"7" * 5000), "it holds a number of 5,000 digits"),
+        (gzip.compress(b"", mtime=0), "is empty"),
     ],
 )
 def test_what_is_not_known_is_said_with_what_would_do(data: bytes, words: str) -> None:

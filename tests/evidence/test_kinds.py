@@ -36,7 +36,7 @@ def looked_at(made: Made, folder: Path) -> Examined:
     else:
         name.write_bytes(made.data)
     [file] = files(str(name))
-    source, kind = opened(file)
+    source, kind = opened(file, given=str(name))
     return examine(source, RULES, kind)
 
 

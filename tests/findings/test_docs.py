@@ -55,9 +55,8 @@ def test_a_section() -> None:
     assert "old" not in made
     assert made.index("## Ids") < made.index("### id-odd") < made.index("## More")
     assert "Severity: warning; most likely: client. Needs a request's messages and sev" in made
-    assert (
-        "A flow that raises it: [plain](../flows/plain.yaml) (exchange 4). A near miss: [n" in made
-    )
+    assert "A flow that raises it: [plain](../flows/plain.yaml), in exchange 4 (in a che" in made
+    assert "`moontap lint flows/plain.flow`). A near miss: [near](../flows/near.yaml)." in made
     assert page(made, [check("id-odd"), check("zzz")], corpus) == made
 
 

@@ -52,6 +52,15 @@ def run(turns: str) -> Progress:
         ("aa aa", 2, "a", 0),
         ("ab ab ab", 3, "ab", 0),
         ("aba aba", 2, "ab", 0),
+        ("abcdef abcdef abcdef", 3, "abcdef", 0),
+        # In whatever order; shown is the latest.
+        ("ab ba ab ba", 4, "ba", 0),
+        ("ab c ba c", 2, "bac", 0),
+        # Replies are counted, not calls.
+        ("ab a b", 0, "", 0),
+        ("a bc d e a bc d e", 2, "abcde", 0),
+        ("ab abc ab abc", 2, "ababc", 0),
+        ("a a ab", 0, "", 0),
         # A lost result is not the same as one that came.
         ("a A a A", 2, "aA", 0),
         ("A A A", 3, "A", 0),
@@ -70,28 +79,29 @@ def test_the_repetition_that_goes_on(turns: str, count: int, cycle: str, first: 
     assert (streak.count, shown, streak.first.flow) == (count, cycle, f"flow-{first}")
 
 
-def naive(steps: list[Step]) -> Streak | None:
+def naive(replies: list[list[Step]]) -> Streak | None:
+    same = [frozenset(one.same for one in steps) for steps in replies]
     best = None
     for length in range(1, LONGEST_CYCLE + 1):
-        at = len(steps)
-        while at - 1 - length >= 0 and steps[at - 1].same == steps[at - 1 - length].same:
+        at = len(same)
+        while at - 1 - length >= 0 and same[at - 1] == same[at - 1 - length]:
             at -= 1
-        count = (len(steps) - at) // length + 1
+        count = (len(same) - at) // length + 1
         if count > 1 and (best is None or count > best.count):
-            best = Streak(count, tuple(steps[-length:]), steps[at - length])
+            cycle = [step for steps in replies[-length:] for step in steps]
+            best = Streak(count, tuple(cycle), replies[at - length][0])
     return best
 
 
 @given(st.lists(st.one_of(st.none(), st.text("abC", min_size=1, max_size=3)), max_size=40))
 def test_a_naive_count_agrees(turns: list[str | None]) -> None:
     progress = Progress()
-    steps: list[Step] = []
+    replies: list[list[Step]] = []
     for number, turn in enumerate(turns):
         if turn is None:
             progress.reset()
-            steps = []
+            replies = []
         else:
-            calls = [step(name, number) for name in turn]
-            progress.add(calls)
-            steps += [step(name, number) for name in dict.fromkeys(turn)]
-        assert progress.streak == naive(steps)
+            progress.add([step(name, number) for name in turn])
+            replies.append([step(name, number) for name in dict.fromkeys(turn)])
+        assert progress.streak == naive(replies)

@@ -54,7 +54,12 @@ def test_what_says_nothing(value: str, nothing: bool) -> None:
         ("user", "(no content)", (), False),
         ("user", "", (), False),
         ("user", "<system-reminder>todo</system-reminder>", (), False),
-        ("user", "see?", (Result("a", b'""', False, 0),), False),
+        ("user", "<system-reminder>todo</system-reminder>\nstop", (), True),
+        ("user", "<system-reminder>todo</system-reminder>\n(no content)", (), False),
+        # What is typed while tools run, Claude Code sends beside their results.
+        ("user", "see?", (Result("a", b'""', False, 0),), True),
+        ("user", "", (Result("a", b'""', False, 0),), False),
+        ("user", "<system-reminder>x</system-reminder>", (Result("a", b'""', False, 0),), False),
         ("assistant", "go on", (), False),
         ("tool", "go on", (), False),
     ],
@@ -86,6 +91,14 @@ BLOCK = {"type": "content_block_start", "index": 0, "content_block": use("c", "c
 def pairs(*names: str) -> list[Any]:
     calls, results = [use(n, n) for n in names], [result(n, "1") for n in names]
     return [said(*calls), user(*results)]
+
+
+def run(*names: str) -> list[Ex]:
+    """A program's run: a call in each reply."""
+    ends = range(len(names))
+    replies = [message(use(name, name)) for name in names]
+    made = [Ex([GO, *(m for n in names[:at] for m in pairs(n))], replies[at]) for at in ends]
+    return [*made, Ex([GO, *(m for n in names for m in pairs(n))], message(text("done")))]
 
 
 def two_choices() -> dict[str, Any]:
@@ -130,6 +143,19 @@ def two_choices() -> dict[str, Any]:
         ([Ex([GO], message(use("a", "a"))), Ex([user("other")])], ["."]),
         # Back to where it was before.
         ([Ex([GO, *pairs("a")], message(text("x"))), Ex([GO], message(text("x")))], ["."]),
+        # Another run of the same words, as far as the first one and then further.
+        ([*run("a"), *run("a")[:1]], ["."]),
+        ([*run("a"), *run("a")], ["a+"]),
+        ([*run("a", "b"), *run("a", "b")[:2]], ["a+"]),
+        ([*run("a", "b"), *run("a", "b", "c")], ["c+"]),
+        # Wanted for the data in it.
+        (
+            [
+                Ex([GO, *pairs("a")], message(use("b", "b")), {"tool_choice": {"type": "any"}}),
+                Ex([GO, *pairs("a"), said("x"), user("next")]),
+            ],
+            ["."],
+        ),
         # Chat Completions, and of two choices the second one's calls.
         (
             [

@@ -24,8 +24,9 @@ from tests.proxying import flows_of
 SHORT = 90
 """Longest arguments and results that are written out; what is longer is cut, and hashed."""
 
-TIMED = frozenset({"stream-slow"})
-"""Findings about how long something took: a replay takes another time."""
+TIMED = frozenset({"stream-slow", "guard-stopped", "guard-reminded"})
+"""Findings about how long something took, as a replay takes another time, and about what the guard
+did, which a replay goes without."""
 
 _BARE = re.compile(r"[\w:.$-]+")
 

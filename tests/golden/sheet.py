@@ -70,9 +70,9 @@ options:
 class Sheet:
     """shows, made: prose. topics: of `topics.TOPICS`. report: links and facts; empty where none
     is known. options: of the addon, for the replay. raises: codes of findings that the times
-    raise with which it was recorded; a replay takes others. near_miss: codes that it comes near to
-    and does not have. expected: the text from `expect:` on, empty where it was never
-    written."""
+    raise with which it was recorded, or the guard; a replay takes others, and none. near_miss:
+    codes that it comes near to and does not have. expected: the text from `expect:` on, empty where
+    it was never written."""
 
     path: Path
     shown: str

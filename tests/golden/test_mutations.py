@@ -51,14 +51,14 @@ MUTATIONS = {
     ),
     "pairing: the first such call": Mutation(
         "pairing.py",
-        "self.answers[stack[-1].pop(0)]",
         "self.answers[stack[-1].pop()]",
+        "self.answers[stack[-1].pop(0)]",
         ("chat-empty-ids::offline", "messages-empty-ids-whole::offline"),
     ),
     "pairing: the latest message": Mutation(
         "pairing.py",
-        "self.answers[stack[-1].pop(0)]",
-        "self.answers[stack[0].pop(0)]",
+        "self.answers[stack[-1].pop()]",
+        "self.answers[stack[0].pop()]",
         ("messages-missing-result::offline",),
     ),
     "framing: a space after the colon": Mutation(

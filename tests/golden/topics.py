@@ -65,6 +65,7 @@ IN_ONE = (
     "late-id",  # Chat Completions
     "legacy-functions",  # Chat Completions
     "lost-pair",
+    "malformed",
     "near-misses",
     "no-event-lines",  # Messages
     "no-last-separator",

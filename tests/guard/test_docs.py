@@ -24,8 +24,8 @@ def test_the_rules_file_is_one(tmp_path: Path) -> None:
 
 def test_the_reminder_is_what_the_model_reads() -> None:
     shown = json.loads(re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)[0])
-    step = Step("Bash", b"", b"")
-    text = texts.reminder(Streak(3, (step,), step), [b'{"command":"ls"}'], 0, str)
+    step = Step("Bash", b"", b"", text=b'{"command":"ls"}')
+    text = texts.reminder(Streak(3, (step,), step), 0, str)
     assert shown == {"type": "text", "text": text}
 
 

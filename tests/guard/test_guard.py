@@ -328,6 +328,101 @@ def test_the_limits_of_a_session(rules: GuardRules, what: str, used: float, at: 
     assert agents[0].ask() is None
 
 
+@pytest.mark.parametrize("guarding", [REMIND, BLOCK])
+@pytest.mark.parametrize("wire", [ANTHROPIC, OPENAI])
+def test_an_opening_that_is_sampled_is_left_alone(guarding: Guarding, wire: Wire) -> None:
+    agent = client(guarding, wire=wire)
+    for _ in range(15):
+        assert agent.turn() is None
+        del agent.history[1:]
+    assert stopped_at(agent.turns(13)) == (12 if guarding is BLOCK else None)
+
+
+def test_a_second_run_with_equal_ids_is_counted() -> None:
+    """Its requests are the bytes of the first one's."""
+    guard = Guard(Rules(), lambda text: text)
+    for _ in range(2):
+        agent = Client(guard, wire=OPENAI, identity=Identity(None, None))
+        decisions = [agent.turn() for _ in range(11)]
+        assert stopped_at(decisions) is None
+    assert stopped_at([agent.turn() for _ in range(2)]) == 1
+
+
+def beside(agent: Client, words: str) -> list[Decision]:
+    decisions = []
+    for _ in range(14):
+        decisions.append(agent.turn())
+        if not isinstance(decisions[-1], Refusal):
+            agent.history[-1]["content"].append(text(words))
+    return decisions
+
+
+@pytest.mark.parametrize(
+    ("words", "at"),
+    [
+        ("I mended it; again, please", None),
+        ("<system-reminder>the date</system-reminder>", 12),
+        ("(no content)", 12),
+    ],
+)
+def test_a_person_is_heard_beside_results(words: str, at: int | None) -> None:
+    assert stopped_at(beside(client(), words)) == at
+
+
+def test_many_calls_side_by_side_are_one_decision() -> None:
+    agent = client()
+    decisions = []
+    for number in range(13):
+        decisions.append(agent.ask())
+        if decisions[-1]:
+            break
+        uses = [use(f"{tool}-{number}", tool) for tool in "abcdef"][:: -1 if number % 2 else 1]
+        agent.get(message(*uses))
+        agent.history += [said(*uses), user(*(result(one["id"]) for one in uses))]
+    assert stopped_at(decisions) == 12
+
+
+def test_a_reminder_that_found_no_place_goes_with_the_next_request() -> None:
+    agent = client(REMIND)
+    agent.turns(3)
+    for _ in range(2):
+        assert isinstance(agent.ask(), Reminder)
+        agent.guard.undone(agent.flow)
+        agent.get(None)
+    assert isinstance(agent.turn(command="ls"), Reminder)
+    assert agent.turn(command="ls") is None
+    agent.guard.undone("unknown")
+
+
+def test_the_last_reminder_says_so_to_the_person() -> None:
+    reminders = [one for one in client(REMIND).turns(12) if isinstance(one, Reminder)]
+    ended = ["nothing stops the agent" in one.said for one in reminders]
+    assert ended == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [({"drops": True}, "something new"), ({}, "something new")],
+)
+def test_what_it_advises_fits_how_it_runs(more: dict[str, Any], says: str) -> None:
+    for commands in (False, True):
+        guard = Guard(Rules(), lambda text: text, lambda c=commands: c)  # type: ignore[misc]
+        refused = Client(guard, **more).turns(13)[12]
+        assert isinstance(refused, Refusal)
+        assert says in refused.message
+        assert ("moontap.guard.release" in refused.message) is commands
+
+
+def test_where_ids_come_back_the_cure_comes_first() -> None:
+    agent = client(drops=True)
+    block = use("Bash_0", command="ls")
+    agent.history += [said(block), user(result("Bash_0"))]
+    refused = agent.turns(13)[12]
+    assert isinstance(refused, Refusal)
+    cure = refused.message.index("without `--rewrite off`")
+    assert cure < refused.message.index("something new")
+
+
 def test_limits_need_block() -> None:
     agent = client(REMIND, Rules(guard=GuardRules(calls=1)))
     assert [agent.turn(n=n) for n in range(3)] == [None] * 3

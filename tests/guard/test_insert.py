@@ -41,6 +41,11 @@ CASES: dict[str, tuple[Protocol, list[Any], list[Any]]] = {
         [{**user, "content": [RESULT]}, {"role": "system", "content": "s"}],
         [{**user, "content": [RESULT, BLOCK]}, {"role": "system", "content": "s"}],
     ),
+    "a developer message at the end": (
+        O,
+        [{**user, "content": [RESULT]}, {"role": "developer", "content": "s"}],
+        [{**user, "content": [RESULT, BLOCK]}, {"role": "developer", "content": "s"}],
+    ),
     "escapes at the end of a string": (
         A,
         [{**user, "content": 'a\\"'}],
@@ -90,6 +95,7 @@ def test_where_it_stands(case: str, spelling: str) -> None:
     assert old in (b"", b"null")
 
 
+ONE = b'{"role":"user","content":"x"}'
 NO_PLACE: list[tuple[Protocol, Any, str]] = [
     (A, {"messages": []}, "no list of messages"),
     (A, {"messages": "x"}, "no list of messages"),
@@ -117,6 +123,12 @@ def test_where_there_is_no_place(protocol: Protocol, body: Any, reason: str) -> 
         (b"\xff", "no list of messages"),
         (b'{"messages":[{"role":"user","content":"x"}', "no list of messages"),
         (b'{"messages":[{"role":"u"}],"messages":[{"role":"user"}]}', "does not stand at byte"),
+        # Decoders take the last one, and the first holds the same bytes.
+        (b'{"messages":[%s],"a":"[","messages":[%s]}' % (ONE, ONE), "stands twice"),
+        (b'{"messages":[%s],"messages":[%s]}' % (ONE, ONE), "stands twice"),
+        (b'{"messages":[%s],"\\u006dessages":[%s]}' % (ONE, ONE), "stands twice"),
+        (b'{"messages":[%s,%s],"messages":[%s]}' % (ONE, ONE, ONE), "']' expected"),
+        (b'{"messages":[%s],"temperature":NaN}' % ONE, "no list of messages"),
         ('{"messages":[]}'.encode("utf-16"), "no list of messages"),
     ],
 )

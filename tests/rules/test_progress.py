@@ -56,6 +56,11 @@ def test_what_may_be_said(
             "ignore: [{results: [at]}]",
             ":2: 'at' is not a JSON path: a path starts with '$'; correct",
         ),
+        (
+            "ignore: [{tool: x}]",
+            ":2: this entry ignores nothing; say what with 'arguments', 'resul",
+        ),
+        ("ignore: [{tool: x, results: []}]", ":2: this entry ignores nothing; say what with"),
         ("ignore: [{patterns: ['(']}]", ":2: '(' is not a regular expression: "),
         (
             "exempt: [1]",

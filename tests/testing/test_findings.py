@@ -60,18 +60,22 @@ def test_no_findings(lines: list[dict[str, Any]], more: dict[str, Any], wrong: i
             assert_no_findings(source, **more)
 
 
-def test_what_was_found_is_shown() -> None:
-    lines = [line(), line("error", message="\x1b[2J" + "x" * 500), *[line()] * 9]
+def test_what_was_found_is_shown_by_code() -> None:
+    other = line("error", "id-reused", message="\x1b[2J" + "x" * 500, remedy="")
+    lines = [line(), other, *[line("error")] * 9]
     with pytest.raises(AssertionError) as error:
         assert_no_findings(lines)
     said = str(error.value).splitlines()
-    assert said[:3] == [
+    assert said[:7] == [
         "11 findings of warning or above",
-        "exchange 7: warning no-progress (pwd was called 5 times.)",
-        "    Stop it.",
+        "error no-progress (10 times)",
+        *["    exchange 7: pwd was called 5 times."] * 3,
+        "    and 7 more",
+        "    do: Stop it.",
     ]
-    assert said[3].startswith(r"exchange 7: error no-progress (\x1b[2Jxxx")
-    assert said[-1] == "and 1 more"
+    assert said[7] == "error id-reused"
+    assert said[8].startswith(r"    exchange 7: \x1b[2Jxxx")
+    assert len(said) == 9
     assert max(map(len, said)) < 260
 
 

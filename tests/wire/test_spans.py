@@ -178,12 +178,20 @@ def test_known_elements_stand_where_they_stand(messages: list[bytes], data: st.D
         b'{"other":[3,4]}',
         b"[3,4]",
         b'{"messages":[3 4]}',
+        b'{"messages":[3,4,5]}',
+        b'{"messages":[3,4],"a":["]"],"messages":[3,4]}',
+        b'{"messages":[3,4],"\\u006d\\u0065ssages":[]}',
         b'{"messages":',
     ],
 )
 def test_known_elements_that_do_not_stand_there_raise(doc: bytes) -> None:
     with pytest.raises(ValueError, match=r"byte|no 'messages'"):
         list(spans.known_elements(doc, "messages", [b"3", b"4"], {0, 1}))
+
+
+def test_a_key_that_only_looks_like_it() -> None:
+    doc = b'{"messages":[3,4],"a":{"messages":1},"b":"\\u0065","c":["messages"]}'
+    assert len(list(spans.known_elements(doc, "messages", [b"3", b"4"], {0, 1}))) == 2
 
 
 class _CountingTokens:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from moontap.bundle.source import Source
 from moontap.capture.diagnosis import Diagnosis
 from moontap.care import cut
-from moontap.findings.types import Finding
+from moontap.findings.types import Finding, Severity
 from moontap.rules import Rules
 
 _MOST_IDS = 4
+_FLOWS = frozenset(("flow", "flows", "exchange"))
+"""Words in the names of facts that may be flow ids; the guard's go by the word of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,30 @@ class Choice:
 
 
 def worst(sources: Iterable[Source], code: str | None = None) -> tuple[Source, Finding] | None:
-    """The first of the most severe findings: what comes first is nearest to the cause.
+    """The first of the most severe findings: what comes first is nearest to the cause. Of a loop
+    its last, which shows how far it got.
 
-    code: only findings of this one.
+    code: only findings of this one, also what is but good to know; else that is nothing to show.
     """
     found = [
         (source, finding)
         for source in sources
         for finding in source.findings
-        if code is None or finding.code == code
+        if (finding.severity is not Severity.INFO if code is None else finding.code == code)
     ]
-    return max(found, key=lambda one: one[1].severity.rank, default=None)
+    if not found:
+        return None
+    source, finding = max(found, key=lambda one: one[1].severity.rank)
+    if finding.code != "no-progress":
+        return source, finding
+    return source, [one for its, one in found if its is source and _same_loop(one, finding)][-1]
+
+
+def _same_loop(one: Finding, other: Finding) -> bool:
+    return (one.code, one.severity, one.conversation, one.evidence.facts.get("first_flow")) == (
+        *(other.code, other.severity, other.conversation),
+        other.evidence.facts.get("first_flow"),
+    )
 
 
 def of_finding(source: Source, finding: Finding, rules: Rules) -> Choice:
@@ -94,7 +109,7 @@ def _ids(finding: Finding) -> list[str]:
 def _named(source: Source, finding: Finding, last: int) -> Iterator[int]:
     """The exchanges whose flows its facts name, up to its own."""
     for name, fact in finding.evidence.facts.items():
-        if "flow" in name.split("_") or "flows" in name.split("_"):
+        if not _FLOWS.isdisjoint(name.split("_")):
             for flow in fact if isinstance(fact, list) else [fact]:
                 if isinstance(flow, str) and flow in source.book.seen.flows:
                     number = source.book.seen.number(flow)

@@ -22,7 +22,7 @@ from moontap.capture.diagnosis import Diagnosis, Looked
 from moontap.capture.folder import json_line
 from moontap.capture.pairlog import Line
 from moontap.findings import lines as finding_lines
-from moontap.findings.types import Finding
+from moontap.findings.types import Finding, Severity
 from moontap.rules import Rules
 from moontap.tapping.upstream import DEFAULT
 
@@ -56,6 +56,8 @@ def bundle(choice: Choice, cleaner: Cleaner, rules: Rules, whole: Counter[str], 
     files = {FLOW: b"".join(tnetstring.dumps(flow.get_state()) for flow in flows)}
     left = [f"{FLOW}: {place}" for place in cleaner.left_in_flows(flows)]
     environment = _environment(choice.source.run())
+    if rules != Rules():
+        environment.append(("rules", "a file of its own was in force; it is not in here"))
     seen = _seen(flows, rules)
     lines = [finding_lines.line(finding) for finding in seen.findings]
     for name, made in ((PAIRS, seen.pairs), (FINDINGS, lines)):
@@ -112,12 +114,13 @@ def _seen(flows: Iterable[http.HTTPFlow], rules: Rules) -> _Seen:
 
 
 def _about(choice: Choice, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that it was cut for, found again; else the first of the worst."""
+    """The finding that it was cut for, found again; else the first of the worst, if any."""
     asked = choice.finding
     if asked:
         again = [one for one in findings if (one.code, one.flow) == (asked.code, asked.flow)]
         return max(again, key=lambda one: one.severity.rank, default=None)
-    return max(findings, key=lambda one: one.severity.rank, default=None)
+    wrong = [one for one in findings if one.severity is not Severity.INFO]
+    return max(wrong, key=lambda one: one.severity.rank, default=None)
 
 
 def _environment(run: Mapping[str, Any]) -> list[tuple[str, str]]:

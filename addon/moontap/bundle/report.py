@@ -4,6 +4,7 @@ What a bundle holds in, Markdown out. Pure. Whatever came from the wire stands i
 where no server can make links or headings of it.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,9 @@ def _rounds(rounds: Sequence[Round]) -> list[str]:
 
 
 def _round(one: Round) -> str:
+    if one.stopped:
+        history = many(one.messages, "message")
+        return f"ROUND {one.number}  after {history}, moontap stopped it here ({one.stopped})"
     message = short(one.message_id, _ID) or "(no message id)"
     if not one.calls:
         return f"ROUND {one.number}  message {message}  no tool call ({one.ending})"
@@ -97,7 +101,8 @@ def _request_ids(rounds: Sequence[Round]) -> list[str]:
     rows = [
         (
             f"ROUND {one.number}",
-            f"{one.request_id or '(none)'}  {one.at or ''}  status {one.status}",
+            f"{one.request_id or '(none)'}  {one.at or ''}  "
+            + ("answered by moontap" if one.stopped else f"status {one.status}"),
         )
         for one in rounds
     ]
@@ -129,7 +134,7 @@ def _asking(told: Told) -> str:
     )
     return (
         f"```sh\npip install httpx\n{told.key}=… python reproduce.py --base-url "
-        f"{_inline(told.base_url)}\n```\n\n"
+        f"{shlex.quote(_inline(told.base_url))}\n```\n\n"
         "Two rounds with the tool concerned, and a third where two do not settle it. Exit code 1: "
         f"an id came back; 0: none did.\nA server on loopback needs no key.\n{note}"
     )

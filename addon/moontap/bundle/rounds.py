@@ -6,13 +6,14 @@ Exchanges as the diagnosis saw them in, rounds and a verdict out. Pure but for r
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from moontap.capture import metadata
 from moontap.capture.diagnosis import Looked
 from moontap.capture.pairlog import request_id
 from moontap.findings.turn import Turn
 from moontap.findings.types import Finding
 from moontap.moments import rfc3339
 
-REUSED = "reused"
+REUSED, STOPPED = "reused", "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Round:
     """One exchange. number: from 1 on. history: the calls that its request shows, by id. ending:
-    the stop reason, or how it failed."""
+    the stop reason, or how it failed. stopped: why moontap answered instead of the server."""
 
     number: int
     flow: str
@@ -41,6 +42,7 @@ class Round:
     session: str
     calls: tuple[Call, ...]
     history: frozenset[str]
+    stopped: str = ""
 
 
 def rounds(exchanges: Iterable[Looked]) -> list[Round]:
@@ -67,13 +69,25 @@ def reused(rounds: Sequence[Round]) -> tuple[Call, Round, Round] | None:
 
 
 def verdict(rounds: Sequence[Round], finding: Finding | None) -> list[str]:
-    """What the sequence shows, a line each. finding: what it was cut for."""
+    """What the sequence shows, a line each; last what it was cut for: the finding.
+
+    That ids came back is said where the client saw it, or where it is what was asked for: it had
+    no part in what befell a client that got unique ones.
+    """
     said = []
-    if found := reused(rounds):
-        said.append(f"{REUSED}: {_reuse(*found)}")
-    if finding and not (said and finding.code.startswith("id-reused")):
+    about_ids = bool(finding and finding.code.startswith("id-reused"))
+    found = reused(rounds)
+    seen = bool(found and found[0].id == found[0].upstream_id)
+    if stopped := next((one for one in rounds if one.stopped), None):
+        said.append(f"{STOPPED}: moontap stopped it in round {stopped.number} ({stopped.stopped})")
+    if found and (seen or about_ids):
+        healed = "" if seen else "; moontap made it unique for the client"
+        said.append(f"{REUSED}: {_reuse(*found)}{healed}")
+    if finding and not (found and about_ids):
         said.append(f"{finding.code}: {finding.message}")
-    return said or ["no id came twice in these rounds"]
+    if said:
+        return said
+    return ["no id came twice for the client" if found else "no id came twice in these rounds"]
 
 
 def _reuse(call: Call, first: Round, again: Round) -> str:
@@ -88,6 +102,7 @@ def _reuse(call: Call, first: Round, again: Round) -> str:
 
 def _round(number: int, looked: Looked, turn: Turn) -> Round:
     got, sent = turn.got, turn.sent
+    stopped = stopped_by(looked)
     calls = (
         tuple(
             Call(call.name, call.arguments, upstream_id, call.id)
@@ -103,12 +118,18 @@ def _round(number: int, looked: Looked, turn: Turn) -> Round:
         request_id(looked.flow),
         got.reply.message_id if got else None,
         got.status if got else 0,
-        ending(turn),
+        stopped or ending(turn),
         len(sent.request.messages) if sent else 0,
         turn.session,
         calls,
         frozenset(sent.request.call_ids if sent else ()),
+        stopped,
     )
+
+
+def stopped_by(looked: Looked) -> str:
+    """Why moontap's guard answered instead of the server; "" where it did not."""
+    return str(looked.flow.metadata.get(metadata.BLOCKED, ""))
 
 
 def ending(turn: Turn) -> str:

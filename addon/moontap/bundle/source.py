@@ -3,7 +3,6 @@
 A path and its flows in, a `Source` out, in one reading. It keeps no flow and writes nothing.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 
 from mitmproxy import http
 
+from moontap.capture import metadata, runfile
 from moontap.capture.diagnosis import Diagnosis, Looked
 from moontap.capture.reader import flows_at
 from moontap.care import cut
 from moontap.care.identities import Known
 from moontap.findings.types import Finding
 from moontap.rules import Rules
-
-_RUN = "run.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,8 @@ class Delivered:
 @dataclass(slots=True)
 class Source:
     """A file that was read. offsets: where its exchanges are, for `load`. faults: why a check
-    failed, by its code."""
+    failed, by its code. unread: why exchanges could not be read, a line each.
+    stopped: the exchanges that moontap's guard answered, from 0 on."""
 
     path: Path
     offsets: list[int] = field(default_factory=list)
@@ -46,6 +45,8 @@ class Source:
     findings: list[Finding] = field(default_factory=list)
     delivered: list[Delivered] = field(default_factory=list)
     faults: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
 
     def load(self, numbers: Sequence[int]) -> Iterator[http.HTTPFlow]:
         """Fresh flows, as they were saved. Raises `capture.reader.Unreadable`."""
@@ -53,11 +54,7 @@ class Source:
 
     def run(self) -> dict[str, Any]:
         """What `run.json` beside the file says; nothing where there is none."""
-        try:
-            said = json.loads((self.path.parent / _RUN).read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return said if isinstance(said, dict) else {}
+        return runfile.read(self.path.parent)
 
 
 def read(
@@ -80,6 +77,10 @@ def read(
 
 def _take(source: Source, looked: Looked) -> None:
     source.findings += looked.findings
+    if metadata.BLOCKED in looked.flow.metadata:
+        source.stopped.append(looked.number - 1)
+    if looked.unread:
+        source.unread.append(looked.unread)
     if looked.logged:
         source.delivered += (
             Delivered(looked.number - 1, looked.logged.session, call.call.id, call.upstream_id)

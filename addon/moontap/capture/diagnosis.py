@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from mitmproxy import http
 
-from moontap.capture.pairlog import Line, Logged, PairLog
+from moontap.capture.pairlog import Line, Logged
+from moontap.capture.reading import Reading
 from moontap.capture.turns import turn_of
 from moontap.findings.judge import Judge
 from moontap.findings.turn import Turn
 from moontap.findings.types import Finding
-from moontap.redact.flow import Redactor
 from moontap.rules import Rules
 
 
@@ -40,9 +40,9 @@ class Diagnosis:
 
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
-        self.redactor = Redactor(self.rules)
         self.judge = Judge(self.rules)
-        self._log = PairLog(self.rules.limits.result_bytes)
+        self._reading = Reading(self.rules)
+        self.redactor = self._reading.redactor
         self._number = 0
 
     def flows(self, flows: Iterable[http.HTTPFlow]) -> Iterator[Looked]:
@@ -53,21 +53,16 @@ class Diagnosis:
     def flow(self, flow: http.HTTPFlow) -> Looked:
         """The next one."""
         self._number += 1
-        try:
-            self.redactor.redact(flow)
-            logged = self._log.exchange(flow)
-            if logged is None:
-                return Looked(flow, self._number)
-            turn = turn_of(logged, self._number, self.rules)
+        number = self._number
+
+        def judged(logged: Logged) -> Looked:
+            turn = turn_of(logged, number, self.rules)
             lines = list(logged.lines)
-            return Looked(flow, self._number, turn, logged, lines, self.judge.look(turn))
-        except Exception as error:  # whatever somebody's file holds costs no other exchange
-            # The message of an error that nobody meant for people may quote the body.
-            why = error if isinstance(error, ValueError) else type(error).__name__
-            path = flow.request.path.partition("?")[0]
-            unread = self.redactor.mask_text(f"{flow.request.method} {path}: {why}")
-            return Looked(flow, self._number, unread=unread)
+            return Looked(flow, number, turn, logged, lines, self.judge.look(turn))
+
+        looked, unread = self._reading.flow(flow, judged)
+        return looked or Looked(flow, number, unread=unread)
 
     def close(self) -> list[Line]:
         """The run ends: the lines of the calls that still wait."""
-        return list(self._log.close())
+        return list(self._reading.close())

@@ -35,9 +35,9 @@ class CaptureFolder:
         self.path: Path | None = None
         self.lost = 0
 
-    def write_flow(self, flow: http.HTTPFlow) -> None:
-        """Append a flow to `traffic.flow`."""
-        self._append("traffic.flow", lambda: tnetstring.dumps(flow.get_state()))
+    def write_flow(self, flow: http.HTTPFlow) -> bool:
+        """Append a flow to `traffic.flow`; whether it is there."""
+        return self._append("traffic.flow", lambda: tnetstring.dumps(flow.get_state()))
 
     def write_lines(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
         """Append JSON objects to a file of lines."""
@@ -53,7 +53,7 @@ class CaptureFolder:
                 self._lose(name, error)
         self._files.clear()
 
-    def _append(self, name: str, encode: Callable[[], bytes]) -> None:
+    def _append(self, name: str, encode: Callable[[], bytes]) -> bool:
         try:
             file = self._open(name)
             start = file.tell()
@@ -62,11 +62,13 @@ class CaptureFolder:
             except BaseException:
                 self._take_back(name, start)
                 raise
+            return True
         except OSError as error:
             self._lose(name, error)
         except (ValueError, TypeError) as error:
             self.lost += 1
             logger.error("moontap: a record of %s cannot be encoded, and is lost: %s", name, error)
+        return False
 
     def _open(self, name: str) -> IO[bytes]:
         if (file := self._files.get(name)) is not None:

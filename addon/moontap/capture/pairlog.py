@@ -135,7 +135,7 @@ class PairLog:
         live = origin.flow is not None
         id_ = call.id if call else result.id if result else None
         # A history tells when it was sent, not when its older results came about.
-        answered_at = flow.request.timestamp_start if flow and result and live else None
+        answered_at = (flow.request.timestamp_start or None) if flow and result and live else None
         latency = answered_at - origin.called_at if answered_at and origin.called_at else None
         arguments = canonical.parse(call.arguments) if call else None
         value = canonical.parse(result.content) if result and result.content else None
@@ -204,4 +204,4 @@ def ended(flow: http.HTTPFlow) -> float | None:
     response = flow.response
     if response and response.timestamp_end:
         return response.timestamp_end
-    return flow.error.timestamp if flow.error else None
+    return (flow.error.timestamp or None) if flow.error else None

@@ -18,6 +18,7 @@ from mitmproxy import flow, http, version
 from mitmproxy.io import compat, tnetstring
 
 from moontap.capture import har, metadata
+from moontap.moments import is_moment
 
 TRAFFIC = "traffic.flow"
 """The name of the flow file in a capture folder."""
@@ -30,6 +31,7 @@ _NEXT = re.compile(rb"(?=[1-9][0-9]{0,11}:9:websocket;)")
 _STEP = 1 << 20
 _OVERLAP = 32
 _START = 4096  # bytes that tell what a file is
+_LONG = 120  # characters of a name that are said
 
 
 class Unreadable(Exception):
@@ -133,13 +135,13 @@ def flow_files(paths: Sequence[Path]) -> list[Path]:
     """The flow files that paths stand for.
 
     A file is itself; a capture folder its `traffic.flow`; any other folder every `*.flow` and
-    `*.har` in it and every capture folder below it, in the order of their names. Raises Unreadable
-    where there is none.
+    `*.har` in it and every capture folder below it, in the order of their names. A file that is
+    named twice counts once. Raises Unreadable where there is none.
     """
     found: list[Path] = []
     for path in paths:
-        if not path.exists():
-            raise Unreadable(f"{path}: no such file or folder")
+        if why := absent(path):
+            raise Unreadable(why)
         if not path.is_dir():
             found.append(path)
             continue
@@ -151,7 +153,39 @@ def flow_files(paths: Sequence[Path]) -> list[Path]:
         if not below:
             raise Unreadable(f"{path} holds no flow file: neither {TRAFFIC} nor *.flow nor *.har")
         found += below
-    return found
+    return list(filter(Once(), found))
+
+
+def absent(path: Path) -> str | None:
+    """Why nothing can be found at a path: a line; None where there is something."""
+    try:
+        path.stat()
+    except OSError as error:
+        name, missing = str(path), isinstance(error, FileNotFoundError | NotADirectoryError)
+        if name.lstrip().startswith(("{", "[")):
+            why = "looks like JSON, and is no file: `moontap lint -` reads it from standard input"
+        else:
+            why = "no such file or folder" if missing else os.strerror(error.errno or 0).lower()
+        return f"{name if len(name) <= _LONG else name[:_LONG] + '…'}: {why}"
+    return None
+
+
+class Once:
+    """Whether a path names a file that none before it named, also by a link. Call it."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int] | Path] = set()
+
+    def __call__(self, path: Path) -> bool:
+        try:
+            there = path.stat()
+        except OSError:  # who opens it says what is wrong
+            one: tuple[int, int] | Path = path
+        else:
+            one = (there.st_dev, there.st_ino)
+        is_new = one not in self._seen
+        self._seen.add(one)
+        return is_new
 
 
 @contextmanager
@@ -194,7 +228,21 @@ def _settled(at: int, one: http.HTTPFlow) -> http.HTTPFlow:
     one.comment = one.comment if isinstance(one.comment, str) else ""
     one.marked = one.marked if isinstance(one.marked, str) else ""
     one.metadata = metadata.settled(one.metadata)
+    # A NaN compares with nothing, so that one such time would mix up the order of all flows, and
+    # JSON has no word for it.
+    request, response, error = one.request, one.response, one.error
+    request.timestamp_start = _time(request.timestamp_start) or 0.0
+    request.timestamp_end = _time(request.timestamp_end)
+    if response:
+        response.timestamp_start = _time(response.timestamp_start) or 0.0
+        response.timestamp_end = _time(response.timestamp_end)
+    if error:
+        error.timestamp = _time(error.timestamp) or 0.0
     return one
+
+
+def _time(timestamp: float | None) -> float | None:
+    return timestamp if timestamp is not None and is_moment(timestamp) else None
 
 
 type _Found = Iterator[tuple[int, int, flow.Flow]]

@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Counts:
     """What a run came to. duplicates: calls with an id that their conversation had before.
 
-    findings: those above info, by code. lost: flows and lines that could not be written.
+    findings: those above info, by code. lost: flows and lines that could not be written; the lines
+    of such a flow, which are left out, not among them.
     """
 
     exchanges: int = 0
@@ -72,6 +73,9 @@ class Recorder:
         self._judge = Judge(rules)
         self._said: set[str] = set()
         self._unlogged: deque[tuple[int, Logged]] = deque()
+        # Flows that are not in `traffic.flow`. No line names one of them: what a line says must be
+        # there to be looked at, and to be made from again.
+        self._lost: set[str] = set()
 
     @property
     def path(self) -> Path | None:
@@ -89,9 +93,11 @@ class Recorder:
             self._redactor.redact(saved)
             self._read(saved, flow)
             if self._folder:
-                self._folder.write_flow(saved)
+                if not self._folder.write_flow(saved):
+                    self._lost.add(saved.id)
                 self.counts.lost = self._folder.lost
         except Exception:  # whatever it is, the traffic goes on
+            self._lost.add(flow.id)
             self._failed()
 
     def log(self) -> None:
@@ -156,6 +162,8 @@ class Recorder:
         self.counts.pairs += status in (Status.OK, Status.ERROR)
         self.counts.unanswered += status == Status.UNANSWERED
         self.counts.orphans += status == Status.ORPHAN
+        if line["call_flow"] in self._lost or line["result_flow"] in self._lost:
+            return
         if self.lines is not None:
             self.lines.append(line)
         if self._folder:
@@ -175,12 +183,13 @@ class Recorder:
             self._failed()
 
     def _report(self, finding: Finding) -> None:
-        line = finding_lines.line(finding)
-        if self.findings is not None:
-            self.findings.append(line)
-        if self._folder:
-            self._folder.write_lines("findings.jsonl", [line])
-            self.counts.lost = self._folder.lost
+        if finding.flow not in self._lost:
+            line = finding_lines.line(finding)
+            if self.findings is not None:
+                self.findings.append(line)
+            if self._folder:
+                self._folder.write_lines("findings.jsonl", [line])
+                self.counts.lost = self._folder.lost
         if finding.severity is Severity.INFO:
             return
         self.counts.findings[finding.code] += 1

@@ -4,17 +4,19 @@ What the pair log made of a flow in, a `Turn` out. Reads what was saved alone, s
 and its saved flows give the same findings.
 """
 
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 from mitmproxy import http
 
 from moontap.capture import metadata
 from moontap.capture.exchange import looks_streamed
 from moontap.capture.pairlog import Logged, ended, request_id
-from moontap.findings.turn import Got, Sent, Turn
+from moontap.findings.turn import Got, Sent, Stopped, Turn
 from moontap.findings.types import Part
 from moontap.rules import Rules
-from moontap.wire import encoding
+from moontap.wire import encoding, jsontext
 from moontap.wire.protocol import Wire, read_stream
 from moontap.wire.types import Reply
 
@@ -50,7 +52,25 @@ def turn_of(logged: Logged, number: int, rules: Rules) -> Turn:
         outcomes=tuple(placed.outcomes),
         flow=flow.id,
         at=flow.request.timestamp_start or None,
+        stopped=_stopped(flow),
+        reminded=_reminded(flow),
     )
+
+
+def _stopped(flow: http.HTTPFlow) -> Stopped | None:
+    code = flow.metadata.get(metadata.BLOCKED)
+    if not code:
+        return None
+    error: Any = None
+    with suppress(ValueError):
+        error = jsontext.loads((flow.response.raw_content if flow.response else None) or b"")
+    for name in ("error", code):
+        error = error.get(name) if isinstance(error, dict) else None
+    return Stopped(code, error if isinstance(error, dict) else {})
+
+
+def _reminded(flow: http.HTTPFlow) -> int | None:
+    return flow.metadata.get(metadata.REPEATS) if metadata.REMINDED in flow.metadata else None
 
 
 def _parts(got: Got | None) -> Part:

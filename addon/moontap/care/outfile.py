@@ -17,20 +17,36 @@ class Refused(Exception):
     """The file cannot be written; one line that says why and what to do."""
 
 
-def check(path: Path, *, force: bool) -> None:
-    """Raises Refused where something stands in the way: said before the work, not after it."""
+def check(path: Path, *, force: bool, given: Iterable[Path | str | None] = ()) -> None:
+    """Raises Refused where something stands in the way: said before the work, not after it.
+
+    given: files that are read; None is none. They are not replaced, by whatever name: they
+    may be the only evidence that there is, and what comes of them holds less.
+    """
     try:
+        if str(path) == "-":
+            raise Refused("- would be standard output: name a file")
+        if path.is_symlink() and not path.exists():
+            # Who made the link has not made the file: nobody knows whose it would be.
+            raise Refused(f"{path} is a link to nothing: name the file itself")
         if path.is_dir():
             raise Refused(f"{path} is a folder: name a file in it")
         if path.exists() and not path.is_file():
             raise Refused(f"{path} is a pipe or device: name a file")
+        if path.exists() and any(_same(path, one) for one in given if one):
+            raise Refused(f"{path} is an input: name another file to write")
         if path.exists() and not force:
             raise Refused(f"{path} exists: --force replaces it")
-        above = next(one for one in path.absolute().parents if one.exists())
+        above = next(one for one in path.absolute().parents if os.path.lexists(one))
         if not above.is_dir():
-            raise Refused(f"{above} is a file: name a folder for it")
+            what = "a file" if above.exists() else "a link to nothing"
+            raise Refused(f"{above} is {what}: name a folder for it")
     except OSError as error:
         raise Refused(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+
+
+def _same(path: Path, other: Path | str) -> bool:
+    return os.path.exists(other) and path.samefile(other)
 
 
 def write_flows(path: Path, flows: Iterable[http.HTTPFlow], *, force: bool) -> int:

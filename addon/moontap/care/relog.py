@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from mitmproxy import http
 
-from moontap.capture.pairlog import Line, PairLog
-from moontap.redact.flow import Redactor
+from moontap.capture.pairlog import Line
+from moontap.capture.reading import Reading
 from moontap.rules import Rules
 
 
@@ -54,24 +54,17 @@ def relog(flows: Iterable[http.HTTPFlow], seen: Seen, rules: Rules | None = None
     A file of ours has none; one that `mitmdump -w` wrote may hold keys, in bodies as well. While a
     line is handed out the last of `seen.flows` is the one that made it certain.
     """
-    rules = rules or Rules()
-    redactor, log = Redactor(rules), PairLog(rules.limits.result_bytes)
+    reading = Reading(rules or Rules())
     for flow in flows:
         seen.add(flow.id)
-        logged = None
-        try:
-            redactor.redact(flow)
-            logged = log.exchange(flow)
-        except Exception as error:  # whatever somebody's file holds costs no other exchange
-            # The message of an error that nobody meant for people may quote the body.
-            why = error if isinstance(error, ValueError) else type(error).__name__
-            path = flow.request.path.partition("?")[0]
-            seen.unread.append(redactor.mask_text(f"{flow.request.method} {path}: {why}"))
+        logged, unread = reading.flow(flow, lambda logged: logged)
+        if unread:
+            seen.unread.append(unread)
         seen.sessions.append(logged.session if logged else None)
         if logged:
             yield from _made(logged.lines, seen)
     seen.closed = True
-    yield from _made(log.close(), seen)
+    yield from _made(reading.close(), seen)
 
 
 def _made(lines: Iterator[Line], seen: Seen) -> Iterator[Line]:

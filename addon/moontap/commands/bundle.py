@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from moontap.bundle.source import Source
     from moontap.care.identities import Known
     from moontap.care.words import Kind
+    from moontap.commands.saved import Saved
     from moontap.rules import Rules
 
 OUT = "moontap-bundle.zip"
@@ -81,15 +82,20 @@ def bundle(options: argparse.Namespace) -> int:
     from moontap.care.identities import Known
     from moontap.care.outfile import Refused, check, write
     from moontap.care.scrub import SALT
-    from moontap.rules import RulesError, load_rules
+    from moontap.commands.inforce import rules_for
+    from moontap.commands.saved import Saved
 
-    out = Path(options.out)
+    out, code = Path(options.out), 0
     try:
-        rules = load_rules(options.rules)
+        rules_for((), options.rules)  # a bad one is said before anything else
         _check_code(options.finding)
-        check(out, force=options.force)
+        saved = Saved("bundle", options.files, empty=False)
+        check(out, force=options.force, given=[*saved.files, options.rules])
+        rules, note = rules_for(saved.files, options.rules)
+        if note:
+            _say(note)
         known = Known(rules.redact)
-        sources, code, count = _read(options.files, rules, known)
+        sources, code, count = _read(saved, rules, known)
         choice = _choose(sources, options, rules)
         cleaner = Cleaner(rules, known, SALT if options.salt is None else options.salt)
         whole = Counter(finding.code for source in sources for finding in source.findings)
@@ -98,20 +104,22 @@ def bundle(options: argparse.Namespace) -> int:
             return _refuse(made.left)
         size = write(out, [zipped(made.files)], force=options.force)
     except _Nothing as error:
-        _say(str(error))
-        return 1
-    except RulesError as error:
-        raise UsageError(f"--rules: {error}") from None
+        _say(f"in what could be read, {error}" if code else str(error))
+        return code or 1
     except Refused as error:
         raise UsageError(f"--out: {error}") from None
     except Unreadable as error:
         raise UsageError(str(error)) from None
     put(_summary(made, choice, cleaner.counts, out, size, count), sys.stdout)
+    stopped = choice.source.stopped
+    if stopped and not set(stopped) & set(choice.numbers):
+        put(_STOPPED, sys.stdout)
     if not asks(rules):
         put(_NAMES, sys.stdout)
     return code
 
 
+_STOPPED = "moontap's guard stopped this run: --finding no-progress shows the loop and the stop\n"
 _NAMES = (
     "names and paths in texts stay: say which in a rules file, section `scrub` (--rules FILE), "
     "and look at the files before you send them\n"
@@ -122,16 +130,15 @@ class _Nothing(Exception):
     """What was asked for is not there; what there is, in a line."""
 
 
-def _read(files: Sequence[str], rules: "Rules", known: "Known") -> "tuple[list[Source], int, int]":
+def _read(saved: "Saved", rules: "Rules", known: "Known") -> "tuple[list[Source], int, int]":
     """The sources, the exit code so far, and the number of exchanges."""
     from moontap.bundle.source import read
-    from moontap.commands.saved import Saved
 
-    saved = Saved("bundle", files)
     sources = [read(path, records, rules, known) for path, records in saved.records()]
     for source in sources:
         for fault in source.faults:
             _say(f"{shown(source.path)}: the check {fault} failed on it; please report that")
+        saved.unread(source.path, source.unread)
     return sources, saved.close(), saved.count
 
 
@@ -168,8 +175,10 @@ def _choose(sources: "list[Source]", options: argparse.Namespace, rules: "Rules"
     found = worst(sources, options.finding)
     if found is None:
         others = dict.fromkeys(finding.code for one in sources for finding in one.findings)
+        # What is left where no code was asked for is good to know, and no fault.
+        known = "found were" if options.finding else "only good to know, shown with --finding"
         what = f"no {options.finding} was found" if options.finding else "nothing wrong was found"
-        said = f"; found were: {names(others)}" if others else ""
+        said = f"; {known}: {names(others)}" if others else ""
         raise _Nothing(f"{what}{said}; --around ID makes a bundle about any tool call or flow")
     return of_finding(*found, rules)
 

@@ -32,7 +32,7 @@ def remedy(given: str | None, path: str) -> str:
     upstream = f" --upstream {shlex.quote(given)}" if given else ""
     url = f"http://127.0.0.1:{PORT}{path}"
     settings = json.dumps({"env": {ANTHROPIC: url}}, separators=(",", ":"))
-    return f"moontap run --port {PORT}{upstream} -- claude --settings '{settings}'"
+    return f"moontap run --port {PORT}{upstream} -- claude --settings {shlex.quote(settings)}"
 
 
 def found(

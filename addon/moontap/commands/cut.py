@@ -82,8 +82,8 @@ def cut(options: argparse.Namespace) -> int:
     out = Path(options.out)
     try:
         rules = load_rules(options.rules)
-        check(out, force=options.force)
         saved = Saved("cut", options.files)
+        check(out, force=options.force, given=[*saved.files, options.rules])
         sources = list(_sources(saved, rules))
         code = saved.close()
         choice = _choose(sources, options, rules)
@@ -147,7 +147,9 @@ def _sources(saved: "Saved", rules: "Rules") -> Iterator[_Source]:
         offsets: list[int] = []
         # `append` gives None: each flow is handed on as its offset is noted.
         flows = (flow for at, flow in records if not offsets.append(at))  # type: ignore[func-returns-value]
-        yield _Source(path, offsets, read(flows, rules))
+        book = read(flows, rules)
+        saved.unread(path, book.seen.unread)
+        yield _Source(path, offsets, book)
 
 
 def _choose(sources: list[_Source], options: argparse.Namespace, rules: "Rules") -> _Choice:

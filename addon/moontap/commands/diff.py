@@ -83,7 +83,7 @@ def _read(path: str, rules: "Rules") -> "tuple[list[Conversation], int]":
     rules = replace(rules, limits=limits)
     saved, calls, before = Saved("diff", [path]), Calls(), 0
     whole, exchanges, paired = Tally(), 0, 0
-    for _, flows in saved.each():
+    for file, flows in saved.each():
         seen = Seen()
         for line in relog(flows, seen, rules):
             # Where its own flow is not known: when it became certain.
@@ -93,8 +93,7 @@ def _read(path: str, rules: "Rules") -> "tuple[list[Conversation], int]":
         before += seen.exchanges
         exchanges += seen.exchanges
         paired += seen.paired
-        for unread in seen.unread[:1]:
-            _say(f"{path}: not read: {unread}")
+        saved.unread(file, seen.unread)
     code = saved.close()
     if not whole.all:
         _say(f"{path}: {nothing(whole, exchanges, paired)}")

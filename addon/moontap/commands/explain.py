@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING
 
 from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
-from moontap.commands.terminal import put
 from moontap.report.text import plain
 
 if TYPE_CHECKING:
     from moontap.capture.diagnosis import Looked
     from moontap.report.story.conversation import Account
+    from moontap.report.story.remedy import Ran
 
 _WIDE = 100
-_MOST_SAID = 3
 
 _NOTHING_KEPT = (
     'A run keeps its traffic under moontap-captures, or where moontap_dir (--dir) says; with "" it '
     "keeps nothing"
 )
+_FOREIGN = (" is not a flow file: ", " holds lines, not flows: ", " holds no readable exchange: ")
+_OTHER = "What is no flow file, a transcript, log or body, say, is read by: moontap lint {}"
 _EXAMPLE = """\
 example:
   moontap explain moontap-captures          what went wrong in the runs captured there
@@ -52,7 +53,11 @@ def add_parser(commands: Commands) -> None:
         "--full", action="store_true", help="every exchange, and what is only good to know"
     )
     parser.add_argument("--session", metavar="S", help="only sessions whose name begins so")
-    parser.add_argument("--rules", metavar="FILE", help="YAML file with rules for what is found")
+    parser.add_argument(
+        "--rules",
+        metavar="FILE",
+        help="YAML file with rules for what is found; default: the run's own",
+    )
     parser.set_defaults(execute=explain)
 
 
@@ -60,38 +65,60 @@ def explain(options: argparse.Namespace) -> int:
     """Print the accounts; exit code 0, 2 where something could not be read. Raises UsageError."""
     # Slow to import: mitmproxy.
     from moontap.capture.diagnosis import Diagnosis
+    from moontap.commands.inforce import rules_for
     from moontap.commands.saved import Saved
-    from moontap.rules import RulesError, load_rules
 
+    rules_for((), options.rules)  # a bad one is said before anything is read
     try:
-        rules = load_rules(options.rules)
-    except RulesError as error:
-        raise UsageError(f"--rules: {error}") from None
-    try:
-        saved = Saved("explain", options.files)
+        saved = Saved("explain", options.files, empty=False)
     except UsageError as error:
         raise UsageError(f"{error}. {_NOTHING_KEPT}") from None
     try:
-        for number, (path, flows) in enumerate(saved.each()):
-            diagnosis, file = Diagnosis(rules), _File(path)
+        told, sessions = 0, dict[str, None]()
+        for path, flows in saved.each():
+            rules, note = rules_for([path], options.rules)
+            diagnosis, file, said = Diagnosis(rules), _File(path, note or ""), len(saved.said)
             for looked in diagnosis.flows(flows):
                 file.add(looked)
-            if number:
+            saved.unread(path, file.unread)
+            sessions |= dict.fromkeys(one.session for one in file.accounts.values())
+            chosen = file.chosen(options.session)
+            if options.session and not chosen:
+                continue
+            if not file.exchanges and len(saved.said) > said:
+                continue  # `saved` says that it cannot be read
+            if told:
                 _print([""])
+            told += 1
             failed = tuple(sorted(diagnosis.judge.faults))
-            _show(file, options, tuple(sorted(rules.findings.off)), failed)
+            off = tuple(sorted(rules.findings.off))
+            lines = _told(file, chosen, off, failed, full=options.full)
+            # Once more: a key that an error echoes may be known from a later request's headers.
+            _print([diagnosis.redactor.mask_text(line) for line in lines])
         sys.stdout.flush()
+        if options.session and not told:
+            saved.close()
+            there = f"there are {', '.join(sessions)}" if sessions else "there is none"
+            raise UsageError(plain(f"--session {options.session}: {there}"))
     except BrokenPipeError:  # `| head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except UsageError as error:
+        if saved.count or not saved.said:
+            raise
+        raise UsageError(f"{error}. {_OTHER.format(shown(saved.files[0]))}") from None
+    if any(mark in line for line in saved.said for mark in _FOREIGN):
+        saved.said.append(_OTHER.format("FILE"))
     return saved.close()
 
 
 @dataclass(slots=True)
 class _File:
-    """A file and what it came to. accounts: by the number of their conversation."""
+    """A file and what it came to. rules: what there is to say of the rules in force. accounts: by
+    the number of their conversation."""
 
     path: Path
+    rules: str = ""
     exchanges: int = 0
     paired: int = 0
     tapped: bool = False
@@ -115,35 +142,51 @@ class _File:
                 looked.findings,
                 reminded=metadata.REMINDED in looked.flow.metadata,
                 stopped=str(looked.flow.metadata.get(metadata.BLOCKED, "")),
+                repeats=int(looked.flow.metadata.get(metadata.REPEATS, 0)),
             )
 
+    def chosen(self, session: str | None) -> "dict[int, Account]":
+        """Those of sessions whose name begins so, or all, with their numbers from 1 on."""
+        return {
+            number: one
+            for number, one in enumerate(self.accounts.values(), 1)
+            if one.session.startswith(session or "")
+        }
 
-def _show(
-    file: _File, options: argparse.Namespace, off: tuple[str, ...], failed: tuple[str, ...]
-) -> None:
+
+def _told(
+    file: _File,
+    chosen: "dict[int, Account]",
+    off: tuple[str, ...],
+    failed: tuple[str, ...],
+    *,
+    full: bool,
+) -> list[str]:
     from moontap.report.story.account import account
     from moontap.report.story.limits import Source
 
-    source = Source(shown(file.path), file.exchanges, file.paired, file.tapped, off, failed)
-    chosen = {
-        number: one
-        for number, one in enumerate(file.accounts.values(), 1)
-        if not options.session or one.session.startswith(options.session)
-    }
-    if file.accounts and not chosen:
-        names = ", ".join(dict.fromkeys(one.session for one in file.accounts.values()))
-        raise UsageError(plain(f"--session {options.session}: there are {names}"))
-    _print(account(source, chosen, width=_width(), full=options.full))
-    for line in file.unread[:_MOST_SAID]:
-        put(f"moontap explain: {source.name}: not read: {plain(line)}\n", sys.stderr)
-    if (more := len(file.unread) - _MOST_SAID) > 0:
-        put(f"moontap explain: {source.name}: and {more} more that were not read\n", sys.stderr)
+    counts = (file.exchanges, file.paired, file.tapped)
+    ran, unread = _ran(file.path), len(file.unread)
+    source = Source(shown(file.path), *counts, off, failed, file.rules, ran, unread)
+    return account(source, chosen, width=_width(), full=full)
+
+
+def _ran(path: Path) -> "Ran":
+    """How the tap ran, from the run.json beside the file."""
+    from moontap.capture import runfile
+    from moontap.report.story.remedy import Ran
+
+    options = runfile.read(path.parent).get("options")
+    known = options if isinstance(options, dict) else {}
+    rewrite, guard = (str(known.get(f"moontap_{name}") or "") for name in ("rewrite", "guard"))
+    return Ran(rewrite, guard)
 
 
 def _width() -> int:
-    """Of the terminal, as long as lines stay readable."""
+    """Of the terminal, as long as lines stay readable. Elsewhere lines are not broken: grep finds
+    what stands in one."""
     if not sys.stdout.isatty():
-        return _WIDE
+        return sys.maxsize
     return max(60, min(os.get_terminal_size(sys.stdout.fileno()).columns, _WIDE + 20))
 
 

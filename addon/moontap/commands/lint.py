@@ -7,6 +7,7 @@ read. It changes no file.
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moontap.commands import UsageError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from moontap.evidence.examine import Examined
 
 _LEVELS = ("error", "warning", "info", "never")
-_WIDE = 150
 
 _EXAMPLE = """\
 example:
@@ -48,6 +48,9 @@ def add_parser(commands: Commands) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON object")
     how.add_argument("--github", action="store_true", help="annotations of a GitHub workflow")
+    how.add_argument(
+        "--all", action="store_true", help="each place, and each check that could not run"
+    )
     parser.add_argument(
         "--fail-on",
         metavar="LEVEL",
@@ -55,39 +58,44 @@ def add_parser(commands: Commands) -> None:
         default="error",
         help=f"exit with 1 from here on: {', '.join(_LEVELS)} (default: error)",
     )
-    parser.add_argument("--rules", metavar="FILE", help="YAML file with rules")
+    parser.add_argument(
+        "--rules", metavar="FILE", help="YAML file with rules; default: a captured run's own"
+    )
     parser.set_defaults(execute=lint)
 
 
 def lint(options: argparse.Namespace) -> int:
     """Examine the files; the exit code. Raises UsageError."""
     # Slow to import: mitmproxy.
-    from moontap.rules import RulesError, load_rules
+    from moontap.commands.inforce import rules_for
 
-    try:
-        rules = load_rules(options.rules)
-    except RulesError as error:
-        raise UsageError(f"--rules: {error}") from None
+    own, _ = rules_for((), options.rules)
     if options.files.count("-") > 1:
         raise UsageError("standard input can be read but once: give one -")
 
+    from moontap.capture.reader import TRAFFIC, Once
     from moontap.evidence.examine import examine
-    from moontap.evidence.inputs import STANDARD_INPUT, files, opened
+    from moontap.evidence.inputs import STANDARD_INPUT, files, opened, standard_input
     from moontap.evidence.source import Unknown, Unusable
 
     said: list[str] = []
     found: list[Examined] = []
+    once = Once()
     for given in options.files:
         try:
-            names = files(given)
+            names = [one for one in files(given) if one == STANDARD_INPUT or once(Path(one))]
         except Unusable as error:
-            said.append(str(error))
+            if str(error) not in said:
+                said.append(str(error))
             continue
         passed_over = 0
         for name in names:
             try:
-                stdin = sys.stdin.buffer.read() if name == STANDARD_INPUT else None
-                source, kind = opened(name, stdin)
+                stdin = standard_input() if name == STANDARD_INPUT else None
+                source, kind = opened(name, stdin, given)
+                rules, note = own, None
+                if name != STANDARD_INPUT and Path(name).name == TRAFFIC:
+                    rules, note = rules_for([name], options.rules)
                 one = examine(source, rules, kind)
             except Unusable as error:
                 if isinstance(error, Unknown) and len(names) > 1:
@@ -95,9 +103,14 @@ def lint(options: argparse.Namespace) -> int:
                 else:
                     said.append(str(error))
                 continue
+            except MemoryError:
+                said.append(f"{name}: too large for the memory of this machine: give a part of it")
+                continue
+            if note:
+                one.notes.append(note)
             found.append(one)
             if not options.json:
-                _show(one, github=options.github)
+                _show(one, github=options.github, full=options.all)
         if passed_over and passed_over == len(names):
             said.append(f"{given}: none of its {passed_over} files is of a kind that can be read")
     if options.json:
@@ -106,20 +119,19 @@ def lint(options: argparse.Namespace) -> int:
     return _code(found, said, options.fail_on)
 
 
-def _show(one: "Examined", *, github: bool) -> None:
+def _show(one: "Examined", *, github: bool, full: bool) -> None:
     from rich.console import Console
 
     from moontap.report.lint import annotations, report
+    from moontap.report.text import harmless
 
     if github:
         put("".join(f"{line}\n" for line in annotations(one)), sys.stdout)
         return
     console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:  # then it has no width either
-        console.width = _WIDE
     with console.capture() as captured:
-        console.print(report(one))
-    put(captured.get(), sys.stdout)
+        console.print(report(one, full=full), soft_wrap=not console.is_terminal)
+    put(harmless(captured.get()), sys.stdout)
 
 
 def _write(found: "list[Examined]", said: list[str]) -> None:
@@ -128,20 +140,21 @@ def _write(found: "list[Examined]", said: list[str]) -> None:
 
     mask = Redactor().mask_text
     whole = {"v": 1, "inputs": [as_json(one) for one in found], "unreadable": list(map(mask, said))}
-    put(json.dumps(whole, indent=2) + "\n", sys.stdout)
+    # A runner of workflows looks for its old commands anywhere in a line.
+    put(json.dumps(whole, indent=2).replace("##[", "#\\u0023[") + "\n", sys.stdout)
 
 
 def _tell(said: list[str], found: "list[Examined]") -> None:
     """On stderr: what could not be read, and checks that failed."""
     from moontap.redact.flow import Redactor
-    from moontap.report.text import plain
+    from moontap.report.text import harmless, plain
 
     mask = Redactor().mask_text
     faults = {code: why for one in found for code, why in one.faults.items()}
     lines = [*said, *(f"the check {code} failed: {why}" for code, why in faults.items())]
     lines += [f"{one.name}: damaged: {damage}" for one in found for damage in one.damage]
     for line in lines:
-        put(f"moontap lint: {plain(mask(line))}\n", sys.stderr)
+        put(harmless(f"moontap lint: {plain(mask(line))}\n"), sys.stderr)
 
 
 def _code(found: "list[Examined]", said: list[str], fail_on: str) -> int:

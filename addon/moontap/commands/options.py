@@ -173,6 +173,10 @@ def port_number(text: str) -> int:
 
 
 def shown(path: Path) -> str:
-    """A path for a person: relative where that is shorter, quoted for a shell."""
+    """A path for a person: relative where that is shorter, quoted for a shell.
+
+    One that begins with a dash would be an option of whatever command it is pasted into.
+    """
     path, cwd = path.absolute(), Path.cwd()
-    return shlex.quote(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))
+    name = str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _STATUS = ("ok", "error", "unanswered", "orphan")
 _SHORT = 200
 _WIDE = 150
-_MOST_SAID = 3
 
 _EXAMPLE = """\
 example:
@@ -94,6 +93,8 @@ def pairs(options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     _say(found, jsonl=options.jsonl)
+    for one in found:
+        saved.unread(one.path, one.seen.unread)
     return saved.close()
 
 
@@ -153,16 +154,11 @@ def _show(found: list[_File]) -> None:
 
 
 def _say(found: list[_File], *, jsonl: bool) -> None:
-    """On stderr: what could not be read, and why there is nothing to see."""
+    """On stderr: what the lines come to, and why there are none to see."""
     several, any_ = len(found) > 1, any(one.tally.chosen for one in found)
     for one in found:
-        name = shown(one.path)
-        for line in one.seen.unread[:_MOST_SAID]:
-            _tell(f"{name}: not read: {line}")
-        if (more := len(one.seen.unread) - _MOST_SAID) > 0:
-            _tell(f"{name}: and {more} more that were not read")
         if one.tally.chosen and jsonl and several:
-            _tell(f"{name}: {one.tally}")
+            _tell(f"{shown(one.path)}: {one.tally}")
     if found and not any_:
         whole = Tally()
         for one in found:

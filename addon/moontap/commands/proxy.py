@@ -6,7 +6,9 @@ the summary. It runs until Ctrl-C.
 
 import argparse
 import asyncio
+import json
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
@@ -99,20 +101,22 @@ async def _proxy(options: argparse.Namespace) -> int:
 def to_paste(url: str, upstream: Upstream) -> str:
     """What sends each kind of agent through a tap that listens at `url`."""
     base = variables(url, upstream)
+    word = {name: shlex.quote(value) for name, value in base.items()}
+    literal = {name: json.dumps(value) for name, value in base.items()}
     return f"""\
 # Claude Code
-export {ANTHROPIC}={base[ANTHROPIC]}
+export {ANTHROPIC}={word[ANTHROPIC]}
 export ANTHROPIC_AUTH_TOKEN=YOUR_KEY ANTHROPIC_MODEL=kimi-k3
 claude
 
 # Anthropic SDK (or {ANTHROPIC} as above)
-client = anthropic.Anthropic(base_url="{base[ANTHROPIC]}", auth_token="YOUR_KEY")
+client = anthropic.Anthropic(base_url={literal[ANTHROPIC]}, auth_token="YOUR_KEY")
 
-# OpenAI SDK (or {OPENAI}={base[OPENAI]})
-client = openai.OpenAI(base_url="{base[OPENAI]}", api_key="YOUR_KEY")
+# OpenAI SDK (or {OPENAI}={word[OPENAI]})
+client = openai.OpenAI(base_url={literal[OPENAI]}, api_key="YOUR_KEY")
 
 # Kimi's CLI
-export {KIMI}={base[KIMI]}
+export {KIMI}={word[KIMI]}
 kimi
 """
 

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -206,9 +207,10 @@ def _paste(server: "Replay", tls: "TLSFiles | None") -> str:
     )
     trust = ""
     if tls:
+        ca = shlex.quote(str(tls.ca))
         trust = (
             "# What to trust: Claude Code and other Node clients, then Python's\n"
-            f"export NODE_EXTRA_CA_CERTS={tls.ca} SSL_CERT_FILE={tls.ca}\n\n"
+            f"export NODE_EXTRA_CA_CERTS={ca} SSL_CERT_FILE={ca}\n\n"
         )
     return trust + to_paste(server.base_url, where)
 

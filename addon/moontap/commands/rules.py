@@ -41,19 +41,23 @@ def add_parser(commands: Commands) -> None:
 def rules(options: argparse.Namespace) -> int:
     """Print them; exit code 0. Raises UsageError where the file has a mistake."""
     # Slow to import: the checks, whose codes a file may name.
-    from moontap.rules import RulesError
+    from moontap.rules import RulesError, hints_of
     from moontap.rules.explained import explained, sections_of
 
     try:
         if options.explain or options.file is None:
             put(explained(options.file), sys.stdout)
         else:
-            put(_checked(options.file, sections_of(options.file)), sys.stdout)
+            sections, hints = sections_of(options.file), hints_of(options.file)
+            put(_checked(options.file, sections, hints), sys.stdout)
     except RulesError as error:
         raise UsageError(plain(str(error))) from None
     return 0
 
 
-def _checked(path: str, sections: list[str]) -> str:
-    has = f"nothing is wrong in it; it has {', '.join(sections)}"
-    return f"{shown(Path(path))}: {has if sections else 'no rules in it, so the defaults hold'}\n"
+def _checked(path: str, sections: list[str], hints: list[str]) -> str:
+    """A line about the file, and one for each thing in it that may not be meant."""
+    wrong = "nothing is wrong in it, but look at this" if hints else "nothing is wrong in it"
+    has = f"{wrong}; it has {', '.join(sections)}"
+    head = f"{shown(Path(path))}: {has if sections else 'no rules in it, so the defaults hold'}"
+    return "".join(f"{line}\n" for line in (head, *map(plain, hints)))

@@ -1,6 +1,6 @@
 """`moontap run -- COMMAND…`: the tap, and an agent behind it.
 
-A command line in, its exit code out; one line before it and a summary after it on stderr. While
+A command line in, its exit code out; two lines before it and a summary after it on stderr. While
 the command runs the terminal is its own.
 """
 
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moontap.commands import UsageError, child, claude_settings
@@ -83,7 +84,7 @@ async def _run(options: argparse.Namespace, command: list[str]) -> int:
                 ):
                     remedy = found.remedy
                     notes = (*notes, f"{found.text} {remedy}")
-                say([*notes, introduction(tap.url, wanted)])
+                say([*notes, introduction(tap.url, wanted), *_meanwhile(wanted)])
                 environment = upstream.child_environment(os.environ, tap.url, wanted.upstream)
                 started = time.monotonic()
                 try:
@@ -103,6 +104,15 @@ def introduction(url: str, wanted: "Settings") -> str:
     """The line that says what is about to happen."""
     guard = f", guard {wanted.guard}" if wanted.guard != "warn" else ""
     return f"tap on {url} before {wanted.upstream.origin}, rewriting {wanted.rewrite}{guard}"
+
+
+def _meanwhile(wanted: "Settings") -> list[str]:
+    """Where to look while the command runs: the terminal is its own, so that warnings wait for its
+    end. The folder is made with the first request, and its name begins with the time."""
+    if not wanted.directory:
+        return []
+    folder = f"{shown(Path(wanted.directory))}/*-{os.getpid()}"
+    return [f"to see what goes wrong while it runs: {typed('moontap')} explain {folder}"]
 
 
 def ended(

@@ -1,7 +1,7 @@
 """Saved flows for a command: files, capture folders and HAR exports opened one after the other.
 
 Paths in, flows out; a bar on stderr where it takes long, and a line there for whatever could not
-be read. It never writes to the files.
+be read: who passes over something must not say that all is well. It never writes to the files.
 """
 
 import sys
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from moontap.commands import UsageError
 from moontap.commands.options import shown
 from moontap.commands.terminal import put
+from moontap.report.text import plain
 
 if TYPE_CHECKING:
     from mitmproxy import http
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 PATIENCE_S = 0.5
 """Seconds that reading may take before a bar is shown."""
 
+_MOST_SAID = 3
+
 
 class Saved:
     """The flow files that paths stand for. Iterate it for their HTTP flows, or `each` file by file.
 
-    command: its name, for messages. bar: False where a bar would get into what is printed.
+    command: its name, for messages. bar: False where a bar would get into what is printed. empty:
+    whether a file of no bytes will do; one who says what went wrong cannot say it of that.
     Where there are several files, one that cannot be read is said and passed over. Raises
     UsageError where a path holds nothing, or no file at all can be read.
     """
@@ -39,6 +43,7 @@ class Saved:
         paths: Sequence[str | Path],
         *,
         bar: bool = True,
+        empty: bool = True,
         patience: float = PATIENCE_S,
     ) -> None:
         from moontap.capture.reader import Unreadable, flow_files
@@ -53,6 +58,7 @@ class Saved:
         """What could not be read, a line each."""
         self._command = command
         self._bar = bar
+        self._empty = empty
         self._patience = patience
 
     def __iter__(self) -> "Iterator[http.HTTPFlow]":
@@ -76,10 +82,16 @@ class Saved:
             more = f" (and {len(self.said) - 1} more like it)" if len(self.said) > 1 else ""
             raise UsageError(self.said[0] + more)
 
+    def unread(self, path: Path, why: Sequence[str]) -> None:
+        """Note exchanges of a file that could not be made sense of, a line each, for `close`."""
+        self.said += (f"{shown(path)}: not read: {line}" for line in why[:_MOST_SAID])
+        if (more := len(why) - _MOST_SAID) > 0:
+            self.said.append(f"{shown(path)}: and {more} more that were not read")
+
     def close(self) -> int:
         """Say on stderr what could not be read; the exit code: 2 where there was any, else 0."""
         for line in self.said:
-            put(f"moontap {self._command}: {line}\n", sys.stderr)
+            put(f"moontap {self._command}: {plain(line)}\n", sys.stderr)
         return 2 if self.said else 0
 
     def _records(
@@ -97,6 +109,8 @@ class Saved:
             return
         if file.loss:
             self.said.append(lost(path, file.loss, file.count))
+        elif not (self._empty or _size(path)):
+            self.said.append(f"{shown(path)}: is empty")
 
 
 def lost(path: Path, loss: "Loss", count: int) -> str:

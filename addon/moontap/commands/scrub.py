@@ -125,9 +125,7 @@ def _write(given: Path, out: Path, rules: "Rules", options: argparse.Namespace) 
         if len(files) != 1:
             raise UsageError(f"{shown(given)} holds {len(files)} flow files: name one")
         source = files[0]
-        if out.exists() and out.samefile(source):
-            raise UsageError(f"{shown(out)} is the file itself: name another to write")
-        check(out, force=options.force)
+        check(out, force=options.force, given=[source, options.rules])
         size = source.stat().st_size
         with bar(2 * size, what="scrubbing") as tell:
             salt = SALT if options.salt is None else options.salt

@@ -6,8 +6,9 @@ is printed, and it changes no file.
 
 import argparse
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from moontap.rules import Rules
 
 _MOST_TEXT = 10_000
-_MOST_LISTED = 100
+_MOST_LISTED = 20
 
 _EXAMPLE = """\
 example:
@@ -54,7 +55,12 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object a line for each that was found"
     )
-    parser.add_argument("--rules", metavar="FILE", help="YAML file with rules for redaction")
+    parser.add_argument(
+        "--all", action="store_true", help=f"list all that have the id, not the last {_MOST_LISTED}"
+    )
+    parser.add_argument(
+        "--rules", metavar="FILE", help="YAML file with rules; default: the run's own"
+    )
     parser.set_defaults(execute=show)
 
 
@@ -64,19 +70,19 @@ def show(options: argparse.Namespace) -> int:
     Raises UsageError.
     """
     # Slow to import: mitmproxy.
+    from moontap.commands.inforce import rules_for
     from moontap.commands.saved import Saved
-    from moontap.rules import RulesError, load_rules
 
     if not options.id:
         raise UsageError("give an id")
-    try:
-        rules = load_rules(options.rules)
-    except RulesError as error:
-        raise UsageError(f"--rules: {error}") from None
-    saved = Saved("show", options.files)
-    hits = _Hits(options.id)
+    rules_for((), options.rules)  # a bad one is said before anything is read
+    saved = Saved("show", options.files, empty=False)
+    hits, notes = _Hits(options.id), list[str]()
     for path, flows in saved.each():
-        hits.read(path, flows, rules)
+        rules, note = rules_for([path], options.rules)
+        if hits.read(path, flows, rules) and note:
+            notes.append(note)
+        saved.unread(path, hits.unread)
     found = hits.found()
     code = saved.close()
     if not found:
@@ -86,7 +92,11 @@ def show(options: argparse.Namespace) -> int:
             sys.stderr,
         )
         return code or 1
-    put(_as_json(found) if options.json else _as_text(found), sys.stdout)
+    most = len(found) if options.all else _MOST_LISTED
+    text = _as_json(found) if options.json else _as_text(found, most)
+    put(hits.masked(text), sys.stdout)
+    for note in dict.fromkeys(notes):
+        put(f"moontap show: {plain(note)}\n", sys.stderr)
     return code
 
 
@@ -95,17 +105,30 @@ class _Hits:
 
     def __init__(self, id_: str) -> None:
         self._id = id_
+        self.unread: list[str] = []
+        """Why exchanges of the latest file could not be read, a line each."""
+        self._masks: list[Callable[[str], str]] = []
         self._own: list[dict[str, Any]] = []
         self._begun: list[dict[str, Any]] = []
 
-    def read(self, path: Path, flows: "Iterator[Any]", rules: "Rules") -> None:
-        """A file. What becomes of a call is known later, so it is put to the exchange then."""
+    def masked(self, text: str) -> str:
+        """Once more: a key that an error echoes may be known from a later request's headers."""
+        for mask in self._masks:
+            text = mask(text)
+        return text
+
+    def read(self, path: Path, flows: "Iterator[Any]", rules: "Rules") -> bool:
+        """A file; whether anything was found. What becomes of a call is known later, so it is put
+        to the exchange then."""
         from moontap.capture.diagnosis import Diagnosis
         from moontap.findings import lines as finding_lines
 
-        diagnosis = Diagnosis(rules)
+        diagnosis, self.unread = Diagnosis(rules), []
+        self._masks.append(diagnosis.redactor.mask_text)
         mine: dict[str, dict[str, Any]] = {}
         for looked in diagnosis.flows(flows):
+            if looked.unread:
+                self.unread.append(looked.unread)
             for line in looked.lines:
                 _settle(mine, line)
             into = self._where(looked)
@@ -119,6 +142,7 @@ class _Hits:
                         mine[flow]["findings"].append(line)
         for line in diagnosis.close():
             _settle(mine, line)
+        return bool(mine)
 
     def found(self) -> list[dict[str, Any]]:
         """Those that the id stands for, the newest last."""
@@ -154,8 +178,9 @@ def _settle(mine: Mapping[str, dict[str, Any]], line: Mapping[str, Any]) -> None
 def _flows_of(facts: Mapping[str, Any]) -> Iterator[str]:
     """The flows that the facts of a finding name."""
     for name, fact in facts.items():
-        if name.endswith(("flow", "flows")):
-            yield from (one for one in (fact if isinstance(fact, list) else [fact]) if one)
+        if name.endswith(("flow", "flows", "exchange")):
+            every = fact if isinstance(fact, list) else [fact]
+            yield from (one for one in every if one and isinstance(one, str))
 
 
 def _shown(path: Path, looked: "Looked") -> dict[str, Any]:
@@ -252,8 +277,10 @@ def _calls(turn: "Turn | None") -> list[dict[str, Any]]:
 
 
 def _ending(looked: "Looked") -> str:
-    from moontap.bundle.rounds import ending
+    from moontap.bundle.rounds import ending, stopped_by
 
+    if stopped := stopped_by(looked):
+        return f"moontap stopped it, nothing was sent on ({stopped})"
     if looked.turn:
         return ending(looked.turn)
     return "" if looked.flow.response else "no reply"
@@ -277,17 +304,18 @@ def _as_json(found: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in found)
 
 
-def _as_text(found: list[dict[str, Any]]) -> str:
+def _as_text(found: list[dict[str, Any]], most: int) -> str:
     from moontap.report.exchange import headline, lines
 
     if len(found) == 1:
         return "\n".join(lines(found[0])) + "\n"
     said = [f"{len(found)} exchanges, the newest last:"]
-    if (left := len(found) - _MOST_LISTED) > 0:
-        said.append(f"  … {left} before")
-    said += [f"  {headline(one)}" for one in found[-_MOST_LISTED:]]
+    if (left := len(found) - most) > 0:
+        said.append(f"  … {left} before; --all lists them")
+    said += [f"  {headline(one)}" for one in found[-most:]]
     last = found[-1]
-    said.append(
-        f"one of them: {typed('moontap')} show {plain(last['flow'])} {shown(Path(last['file']))}"
-    )
+    flow, file = plain(last["flow"]), shown(Path(last["file"]))
+    # An id that is no word of the screen cannot be pasted, and one with a dash is an option.
+    if flow == last["flow"] and not flow.startswith("-"):
+        said.append(f"one of them: {typed('moontap')} show {shlex.quote(flow)} {file}")
     return "\n".join(said) + "\n"

@@ -108,7 +108,9 @@ def _source(options: argparse.Namespace, file: Path) -> tuple[str, int]:
 
     flow = Path(options.flow)
     saved = Saved("test", [flow])
-    about = written.facts(list(relog(saved, Seen())))
+    seen = Seen()
+    about = written.facts(list(relog(saved, seen)))
+    saved.unread(flow, seen.unread)
     if not about.calls:
         raise UsageError(f"{shown(flow)} holds no tool call: there is nothing to ask of an agent")
     text = written.source(

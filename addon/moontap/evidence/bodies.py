@@ -3,11 +3,11 @@
 One document in, one turn out, of the parts that it holds. Pure.
 """
 
-import re
 from collections.abc import Iterator
 
+from moontap.evidence import gateway
 from moontap.evidence.kinds import Kind
-from moontap.evidence.place import Place, message_lines, of_ids
+from moontap.evidence.place import Lines, Place
 from moontap.evidence.recognise import Known
 from moontap.evidence.telling import Answer, Teller, Told
 from moontap.findings.types import Part
@@ -34,7 +34,6 @@ _STATUS_OF = {
     "server_error": 500,
     "overloaded_error": 529,
 }
-_HTML_STATUS = re.compile(rb"<(?:title|h1)>[^<]*?\b([45]\d\d)\b", re.I)
 _LIKELY = 400
 
 
@@ -47,26 +46,26 @@ def turns(known: Known, rules: Rules) -> Iterator[Told]:
         body = b'{"messages":%s}' % text if is_array else text
         request = wire.read_request(body)
         parts = Part.HISTORY if is_array else Part.HISTORY | Part.TOOLS
-        place = Place(messages=lambda: message_lines(text, is_array), ids=of_ids(text))
+        lines = Lines(text, is_array)
+        place = Place(messages=lambda: lines.messages, ids=lines.of)
         yield Told(teller.exchange(request, None, parts, size=len(body)), place)
     elif known.kind in _STREAMS:
         reply = read_stream(wire, text)
         answer = Answer(reply, streamed=True, kind="text/event-stream", read_body=lambda: text)
         turn = teller.exchange(None, answer, Part.REPLY | Part.EVENTS)
-        yield Told(turn, Place(start=text.rstrip().count(b"\n") + 1, ids=of_ids(text)))
+        yield Told(turn, Place(start=text.rstrip().count(b"\n") + 1, ids=Lines(text).of))
     elif known.kind is Kind.ERROR:
         yield _error(known, rules)
     else:
         reply = wire.reader().whole(text)
         answer = Answer(reply, kind="application/json", read_body=lambda: text)
-        yield Told(teller.exchange(None, answer, Part.REPLY), Place(start=1, ids=of_ids(text)))
+        yield Told(teller.exchange(None, answer, Part.REPLY), Place(start=1, ids=Lines(text).of))
 
 
 def status_of(known: Known) -> int:
     """The status that an error body came with, told by its type or, in HTML, by its title."""
     if not isinstance(known.value, dict):
-        found = _HTML_STATUS.search(known.text)
-        return int(found[1]) if found else 502
+        return gateway.status(known.text) or 502
     error = known.value.get("error")
     error = error if isinstance(error, dict) else {}
     code = error.get("code")

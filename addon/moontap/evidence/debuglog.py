@@ -24,8 +24,8 @@ CODES = ("id-reused", "pair-dropped-by-client")
 
 _MARK = b"ensureToolResultPairing: repaired"
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z \[")
-_STRUCTURE = re.compile(rb"\[(\d+)\] (assistant|user)\(([^)]*)\)")
-_USES = re.compile(rb"tool_uses=\[([^\]]*)\]")
+_STRUCTURE = re.compile(rb"\[(\d+)\] (assistant|user)\(([^()]*+)\)")
+_USES = re.compile(rb"tool_uses=\[([^\[\]]*+)\]")
 _MESSAGE_ID = re.compile(rb"id=([^,)\s]+)")
 _REFUSED = re.compile(rb"\] API error \(attempt (\d+)/\d+\): (\d{3})\b[^{<]*")
 

@@ -16,6 +16,7 @@ from moontap.evidence.recognise import Known, recognise
 from moontap.evidence.source import Source, Unusable
 from moontap.evidence.telling import Told
 from moontap.evidence.transcript import Transcript
+from moontap.findings.bounds import bounded
 from moontap.findings.judge import Judge
 from moontap.findings.registry import all_checks, could_not_run
 from moontap.findings.types import Finding, Found, Part, Party, Severity
@@ -43,10 +44,12 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A check that could not run. why: a phrase."""
+    """A check that could not run. why: a phrase. lacks: what there would have to be, in words; none
+    where it is switched off."""
 
     code: str
     why: str
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -161,7 +164,7 @@ def _of_log(seen: Iterator[Seen], rules: Rules) -> Iterator[Located]:
     for one in seen:
         if one.code in rules.findings.off:
             continue
-        check, found = known.get(one.code), one.found
+        check, found = known.get(one.code), bounded(one.found)
         severity = rules.findings.severity.get(one.code) or found.severity or Severity.ERROR
         finding = Finding(
             code=one.code,
@@ -203,14 +206,10 @@ def _remedy(found: Found, usual: str) -> str:
 
 
 def _skipped(parts: Part, rules: Rules, ran: frozenset[str]) -> list[Skipped]:
-    skipped = [
-        Skipped(check.code, f"needs {_listed(check.needs & ~parts)}")
-        for check in could_not_run(parts)
-        if check.code not in ran and check.code not in rules.findings.off
-    ]
+    skipped = []
+    for check in could_not_run(parts):
+        if check.code not in ran and check.code not in rules.findings.off:
+            lacks = tuple(_LACKS[part] for part in check.needs & ~parts)
+            skipped.append(Skipped(check.code, f"needs {' and '.join(lacks)}", lacks))
     off = [Skipped(code, "switched off in the rules") for code in sorted(rules.findings.off)]
     return skipped + off
-
-
-def _listed(parts: Part) -> str:
-    return " and ".join(_LACKS[part] for part in parts)

@@ -11,10 +11,12 @@ from moontap.capture.diagnosis import Diagnosis, Looked
 from moontap.capture.reader import FlowFile, Loss, Unreadable, flows_in
 from moontap.evidence.damage import Damage
 from moontap.evidence.source import Source, Unusable
+from moontap.redact.flow import Redactor
 
 
 def looked(source: Source, diagnosis: Diagnosis) -> Iterator[Looked]:
     """Each flow, masked, with what it comes to. Raises Unusable where none can be read."""
+    _learn(source, diagnosis.redactor)
     for flow in _of_file(source) if source.path is not None else _of_memory(source):
         one = diagnosis.flow(flow)
         if one.unread:
@@ -22,9 +24,22 @@ def looked(source: Source, diagnosis: Diagnosis) -> Iterator[Looked]:
         yield one
 
 
+def _learn(source: Source, redactor: Redactor) -> None:
+    """Read it for the keys that its headers carry."""
+    path = source.path
+    records = FlowFile(path) if path is not None else flows_in(source.raw, Loss())
+    try:
+        for flow in records:
+            redactor.learn(flow)
+    except Unreadable:
+        pass  # which is said when it is read for good
+
+
 def _of_file(source: Source) -> Iterator[http.HTTPFlow]:
     assert source.path is not None
     file = FlowFile(source.path)
+    if source.path.is_file() and not source.path.stat().st_size:
+        raise Unusable(f"{source.name}: is empty")
     try:
         yield from (flow for _, flow in file.records())
     except Unreadable as error:

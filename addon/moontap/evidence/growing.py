@@ -1,4 +1,4 @@
-"""A history that grows message by message, with the line that each message stands on.
+"""A history that grows message by message, with the lines that each message stands on.
 
 Messages as JSON in, `Request`s out. Pure. Each message is read once.
 """
@@ -16,18 +16,19 @@ _NONE = Asked()
 
 @dataclass(slots=True)
 class Growing:
-    """messages, lines: so far. size: about how many bytes of JSON they take."""
+    """messages: so far. lines: of each one, or one for each of its blocks. size: about how many
+    bytes of JSON they take."""
 
     wire: Wire
     messages: list[Message] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
+    lines: list[tuple[int, ...]] = field(default_factory=list)
     size: int = 0
 
-    def add(self, message: Any, line: int) -> None:
-        """The next message."""
+    def add(self, message: Any, *lines: int) -> None:
+        """The next message. lines: as above."""
         read, size = read_message(self.wire, message)
         self.messages.append(read)
-        self.lines.append(line)
+        self.lines.append(lines)
         self.size += size
 
     def cut(self, count: int) -> None:

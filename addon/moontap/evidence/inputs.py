@@ -3,10 +3,12 @@
 Paths in, sources out, each with its kind where what holds it tells that. Never writes.
 """
 
+import os
 import stat
+import sys
 from pathlib import Path
 
-from moontap.capture.reader import TRAFFIC, Unreadable, flow_files
+from moontap.capture.reader import TRAFFIC, Unreadable, absent, flow_files
 from moontap.evidence.kinds import Kind
 from moontap.evidence.recognise import is_flows
 from moontap.evidence.source import Source, Unusable, read
@@ -19,10 +21,14 @@ _OURS = ("pairs.jsonl", "findings.jsonl", "run.json")
 def files(name: str) -> list[str]:
     """The files that a name stands for: a folder's flow files, else the texts anywhere below it.
 
-    Raises Unusable where a folder holds none.
+    Raises Unusable where there is nothing, or a folder holds none.
     """
     path = Path(name)
-    if name == STANDARD_INPUT or not path.is_dir():
+    if name == STANDARD_INPUT:
+        return [name]
+    if why := absent(path):
+        raise Unusable(why)
+    if not path.is_dir():
         return [name]
     try:
         return list(map(str, flow_files([path])))
@@ -34,15 +40,28 @@ def files(name: str) -> list[str]:
     return list(map(str, below))
 
 
-def opened(name: str, stdin: bytes | None = None) -> tuple[Source, Kind | None]:
+def standard_input() -> bytes:
+    """What stands on standard input. Raises Unusable."""
+    try:
+        # Python has none where the shell has closed it.
+        return sys.stdin.buffer.read() if sys.stdin else b""
+    except OSError as error:
+        raise Unusable(f"standard input: {os.strerror(error.errno or 0)}") from None
+
+
+def opened(
+    name: str, stdin: bytes | None = None, given: str | None = None
+) -> tuple[Source, Kind | None]:
     """A source, and its kind where that need not be looked for. Raises Unusable.
 
-    stdin: what standard input gave, where the name stands for it.
+    stdin: what standard input gave, where the name stands for it. given: what a person named, of
+    which this is a file.
     """
     if stdin is not None:
         return read("standard input", stdin), None
     path = Path(name)
-    if path.name == TRAFFIC and (path.parent / "run.json").is_file():
+    by_folder = given not in (None, name)
+    if by_folder and path.name == TRAFFIC and (path.parent / "run.json").is_file():
         return Source(name, path, b""), Kind.CAPTURE
     try:
         mode = path.stat().st_mode

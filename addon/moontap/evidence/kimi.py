@@ -108,7 +108,7 @@ class _Told:
             label=f"line {line}",
         )
         self.history.add(message, line)
-        return Told(turn, Place(lambda: lines, line, line))
+        return Told(turn, Place(lambda: lines, line, start=line))
 
 
 @dataclass(slots=True)

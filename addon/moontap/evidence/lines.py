@@ -6,6 +6,7 @@ Bytes in, objects out. Pure. Linear.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from moontap.evidence import partial
 from moontap.evidence.damage import Damage
 from moontap.wire import jsontext
 
@@ -37,7 +38,8 @@ def records(text: bytes, damage: list[Damage]) -> Iterator[Record]:
             continue
         left_out += 1
         if left_out <= _SAID:
-            what = "it breaks off" if number == last else "it is no JSON object"
+            what = partial.reason(line) if value is None else None
+            what = what or ("it breaks off" if number == last else "it is no JSON object")
             damage.append(Damage(f"{what}, and is left out", number))
     if left_out > _SAID:
         damage.append(Damage(f"{left_out - _SAID} more such lines"))

@@ -13,14 +13,35 @@ from moontap.wire import jsontext
 # The names that JavaScript and Python write and JSON does not know, outside strings.
 _NAMES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(-?(?:NaN|Infinity))', re.DOTALL)
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|[^\s\[\]{},:"]++|"', re.DOTALL)
+_NUMBER = re.compile(rb"[0-9]{4301,}")  # more digits than Python reads
+
 _CLOSE = {b"{": b"}", b"[": b"]"}
+
+
+class Absurd(ValueError):
+    """It is JSON, and nobody can read it: a phrase that says why."""
+
+
+def reason(text: bytes) -> str | None:
+    """Why a text that may well be JSON cannot be read: a phrase; None where it is no JSON."""
+    try:
+        json.loads(text.decode("utf-8", "replace"))
+    except json.JSONDecodeError:
+        return None
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError:
+        long = _NUMBER.search(text)
+        return f"it holds a number of {len(long[0]):,} digits" if long else None
+    return None
 
 
 def whole(text: bytes) -> tuple[bytes, Any, list[Damage]]:
     """A JSON text as far as it goes, what it says, and what was wrong with it.
 
     Of one that breaks off, the members and elements that are whole are kept, two levels deep: no
-    half message is made up. Raises ValueError where nothing can be used.
+    half message is made up. Raises ValueError where nothing can be used, Absurd where that is not
+    because it is no JSON.
     """
     damage: list[Damage] = []
     fault = _fault(text)
@@ -40,8 +61,8 @@ def _fault(text: bytes) -> tuple[int, str] | None:
         json.loads(text.decode("latin-1"))
     except json.JSONDecodeError as error:
         return error.pos, error.msg
-    except RecursionError:
-        raise ValueError("its JSON is nested too deeply") from None
+    except (RecursionError, ValueError):
+        raise Absurd(reason(text) or "it cannot be read") from None
     return None
 
 

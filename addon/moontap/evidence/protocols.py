@@ -1,6 +1,6 @@
 """Which of the two protocols a history, a request or a stream speaks.
 
-Decoded JSON in, a protocol out. Pure. Where nothing tells them apart, it matters to no check.
+Decoded JSON in, a protocol out, or None where nothing tells. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ _OF_MESSAGES = (
     "system",
     "stop_sequences",
     "top_k",
-    "metadata",
     "context_management",
     "anthropic_version",
     "anthropic_beta",
@@ -45,16 +44,27 @@ _OF_CHAT = (
     "prompt_cache_key",
     "parallel_tool_calls",
     "reasoning_effort",
+    "store",
+    "user",
+    "logit_bias",
+    "top_logprobs",
+    "modalities",
+    "prediction",
+    "verbosity",
+    "web_search_options",
 )
+# As text, where a cut has taken the structure. Both have `max_tokens`, `stream`, `temperature`.
+_MARKS_OF_MESSAGES = (b'"tool_use"', b'"tool_result"', b'"input_schema"', b'"stop_reason"')
+_MARKS_OF_CHAT = (b'"tool_calls"', b'"tool_call_id"', b'"function"', b'"finish_reason"')
 
 
-def of_history(messages: Sequence[Any]) -> Wire | None:
-    """The protocol of a history; None where it could be either."""
-    return _heavier(sum(_of_message(message) for message in messages))
+def of_history(messages: Sequence[Any], text: bytes = b"") -> Wire | None:
+    """The protocol of a history. text: it, with what a cut has left of its end."""
+    return _heavier(sum(_of_message(message) for message in messages)) or _by_marks(text)
 
 
-def of_request(body: Mapping[str, Any]) -> Wire:
-    """The protocol of a request."""
+def of_request(body: Mapping[str, Any], text: bytes = b"") -> Wire | None:
+    """The protocol of a request. text: it, with what a cut has left of its end."""
     weight = sum(name in body for name in _OF_MESSAGES) - sum(name in body for name in _OF_CHAT)
     messages = body.get("messages")
     if isinstance(messages, list):
@@ -66,11 +76,12 @@ def of_request(body: Mapping[str, Any]) -> Wire:
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         weight += 1 if choice.get("type") in ("auto", "any", "tool", "none") else -1
-    found = _heavier(weight)
-    if found:
-        return found
-    # Messages must have it, and hardly anybody gives it to Chat Completions unasked.
-    return ANTHROPIC if "max_tokens" in body else OPENAI
+    elif isinstance(choice, str):
+        weight -= 1
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict) and metadata:
+        weight += 1 if set(metadata) == {"user_id"} else -1
+    return _heavier(weight) or _by_marks(text)
 
 
 def of_stream(text: bytes) -> Wire:
@@ -85,7 +96,10 @@ def _of_message(message: Any) -> int:
     if not isinstance(message, dict):
         return 0
     weight = 0
-    if str(message.get("role")) in ("tool", "developer", "function") or "tool_call_id" in message:
+    if (
+        str(message.get("role")) in ("system", "tool", "developer", "function")
+        or "tool_call_id" in message
+    ):
         weight -= 1
     weight -= sum(name in message for name in ("tool_calls", "reasoning_content", "function_call"))
     content = message.get("content")
@@ -94,6 +108,13 @@ def _of_message(message: Any) -> int:
             kind = str(block.get("type"))
             weight += (kind in _BLOCKS) + ("cache_control" in block) - (kind in _PARTS)
     return weight
+
+
+def _by_marks(text: bytes) -> Wire | None:
+    if not text:
+        return None
+    messages, chat = (sum(map(text.count, of)) for of in (_MARKS_OF_MESSAGES, _MARKS_OF_CHAT))
+    return _heavier(messages - chat)
 
 
 def _heavier(weight: int) -> Wire | None:

@@ -6,24 +6,29 @@ A source in, its kind and its text out. Never writes.
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from moontap.evidence import lines, partial, protocols
+from moontap.evidence import gateway, lines, partial, protocols
 from moontap.evidence.damage import Damage
 from moontap.evidence.kinds import ACCEPTED, Kind
+from moontap.evidence.nearly import wrong_request
 from moontap.evidence.source import HEAD, Source, Unknown, Unusable
 from moontap.redact.flow import Redactor
 from moontap.report.text import short
 from moontap.wire import jsontext
-from moontap.wire.protocol import ANTHROPIC, Wire
+from moontap.wire.protocol import ANTHROPIC, OPENAI, Wire
 
 _RECORD = re.compile(rb"[1-9][0-9]{0,11}:[0-9]{1,6}:[a-z_]+[;:]")
 _WITHIN = re.compile(rb"[1-9][0-9]{0,11}:9:websocket;")
-_HAR = re.compile(rb'\s*+\{\s*+"log"\s*+:\s*+\{')
-_STREAM = re.compile(rb"^(?:data|event): ?\S", re.M)
-_FIELD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
+# Not every log is one: Elastic's write `{"log": {"level": …}}`.
+_HAR = re.compile(
+    rb'\s*+\{\s*+"log"\s*+:\s*+\{\s*+"(?:version|creator|browser|pages|entries|comment)"'
+)
+_DATA = re.compile(rb"^data:[ \t]*+([^\r\n]++)", re.M)
 _LOG = re.compile(rb"^\d{4}-\d\d-\d\dT[\d:.]+Z \[(?:DEBUG|INFO|WARN|ERROR)\] ", re.M)
-_HTML = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body|title)\b", re.I)
+_HTML = re.compile(rb"\s*+<(?:!doctype\s+html|html|head|body|title)\b", re.I)
+_OBJECT = re.compile(rb'\{\s*+(?:"|\Z)')
 _SAMPLE = 60  # lines of a JSONL file that tell what it is
 
 _OF_TRANSCRIPT = frozenset(
@@ -52,7 +57,17 @@ _EVENTS = (
     "content_block_stop",
     "message_delta",
     "message_stop",
-    "ping",
+)
+# What may stand beside `error` where that is a text of its own, as gateways write it.
+_OF_ERROR = frozenset(
+    (
+        *("error", "message", "msg", "detail", "details", "reason", "error_description"),
+        *("status", "statusCode", "status_code", "code", "type", "path", "timestamp"),
+        *("request_id", "requestId", "success"),
+    )
+)
+_TOLD_BY_NOTHING = (
+    "nothing in it tells Chat Completions and Messages apart; taken for Chat Completions"
 )
 _INSTEAD = {
     "pairs": "is a pairs.jsonl, which holds what was made of the traffic: give the traffic.flow "
@@ -66,13 +81,15 @@ _INSTEAD = {
 @dataclass(slots=True)
 class Known:
     """An input that is known. text: in UTF-8, masked, JSON mended; empty for flows. value: a JSON
-    document, decoded. wire: the protocol, where it has one."""
+    document, decoded. wire: the protocol, where it has one. note: why it was taken for it, where
+    that is a guess."""
 
     kind: Kind
     text: bytes = b""
     value: Any = None
     wire: Wire | None = None
     damage: list[Damage] = field(default_factory=list)
+    note: str = ""
 
 
 class _Instead(Exception):
@@ -96,6 +113,8 @@ def recognise(source: Source, redactor: Redactor) -> Known:
         known = _document(text) or _lines(text)
     except _Instead as error:
         raise Unusable(f"{source.name} {error}") from None
+    except partial.Absurd as error:
+        raise Unusable(f"{source.name}: looks like JSON, but {error}") from None
     if known and known.kind is Kind.HAR:  # not as it lies there: read what was made of it
         source.path, source.raw = None, text
     if not known and _WITHIN.search(head):  # its beginning is damaged
@@ -103,6 +122,7 @@ def recognise(source: Source, redactor: Redactor) -> Known:
     known = known or _plain(text)
     if known:
         _mask(known, redactor)
+        source.notes += [known.note] if known.note else []
         return known
     raise Unknown(f"{source.name}: not known; it begins with {_beginning(text)}. {_accepted()}")
 
@@ -137,9 +157,11 @@ def _document(text: bytes) -> Known | None:
         return None  # an object a line
     try:
         mended, value, damage = partial.whole(text)
+    except partial.Absurd:
+        raise
     except ValueError:
         return None
-    known = _of_array(value) if isinstance(value, list) else _of_object(value)
+    known = _of_array(value, text) if isinstance(value, list) else _of_object(value, text)
     if known and known.kind in _BY_LINE:  # one record, over several lines
         mended = jsontext.encode(value).encode("utf-8", "surrogatepass")
     if known:
@@ -147,38 +169,71 @@ def _document(text: bytes) -> Known | None:
     return known
 
 
-def _of_array(value: list[Any]) -> Known | None:
+def _of_array(value: list[Any], text: bytes) -> Known | None:
     if not all(isinstance(one, dict) for one in value):
         return None
-    if value and not any(str(one.get("role")) in _ROLES or "content" in one for one in value):
+    if value and not any(str(one.get("role")) in _ROLES for one in value):
         return None
-    wire = protocols.of_history(value)
+    wire = protocols.of_history(value, text)
     kind = Kind.MESSAGES_HISTORY if wire is ANTHROPIC else Kind.CHAT_HISTORY
-    return Known(kind, wire=wire)
+    return Known(kind, wire=wire, note="" if wire else _TOLD_BY_NOTHING)
 
 
-def _of_object(value: Any) -> Known | None:
+def _of_object(value: Any, text: bytes) -> Known | None:
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("messages"), list):
-        wire = protocols.of_request(value)
+        wire = protocols.of_request(value, text)
         kind = Kind.MESSAGES_REQUEST if wire is ANTHROPIC else Kind.CHAT_REQUEST
-        return Known(kind, wire=wire)
+        return Known(kind, wire=wire or OPENAI, note="" if wire else _TOLD_BY_NOTHING)
     if isinstance(value.get("log"), dict) and "entries" in value["log"]:
         return Known(Kind.HAR)
+    if _is_messages_reply(value):
+        return Known(Kind.MESSAGES_REPLY, wire=ANTHROPIC)
     if kept := _record_kind(value):
         return Known(kept)
     if ours := _instead(value):
         raise _Instead(_INSTEAD[ours])
     if _is_event(value):
         return None  # a stream of one line
-    if isinstance(value.get("choices"), list) or value.get("object") == "chat.completion":
+    if value.get("object") == "chat.completion" or _has_choices(value):
         return Known(Kind.CHAT_REPLY)
-    if value.get("type") == "message" or ("stop_reason" in value and "content" in value):
-        return Known(Kind.MESSAGES_REPLY, wire=ANTHROPIC)
-    if value.get("type") == "error" or "error" in value:
+    if _is_error(value):
         return Known(Kind.ERROR)
+    if wrong := wrong_request(value):
+        raise _Instead(wrong)
     return None
+
+
+def _is_messages_reply(value: dict[str, Any]) -> bool:
+    """`type` may be what a cut has taken; a message of a history has neither id nor model."""
+    if "stop_reason" in value and "content" in value:
+        return True
+    if value.get("role") != "assistant":
+        return False
+    kind = value.get("type")
+    named = "id" in value or "model" in value
+    return kind == "message" or (kind is None and named and isinstance(value.get("content"), list))
+
+
+def _has_choices(value: dict[str, Any]) -> bool:
+    choices = value.get("choices")
+    if not isinstance(choices, list):
+        return False
+    if not choices:
+        return any(name in value for name in ("id", "object", "model", "usage"))
+    first = choices[0]
+    return isinstance(first, dict) and ("message" in first or "finish_reason" in first)
+
+
+def _is_error(value: dict[str, Any]) -> bool:
+    """An error body: `error` is an object, or a text with nothing beside it but its like."""
+    error = value.get("error")
+    if value.get("type") == "error" and value.keys() <= {"type", "request_id"}:
+        return True  # a cut has taken the rest
+    if isinstance(error, dict):
+        return bool(error.keys() & {"message", "type", "code", "status"})
+    return isinstance(error, str) and bool(error) and value.keys() <= _OF_ERROR
 
 
 def _is_event(value: dict[str, Any]) -> bool:
@@ -190,6 +245,11 @@ def _is_event(value: dict[str, Any]) -> bool:
         or value.get("object") == "chat.completion.chunk"
         or (isinstance(choice, dict) and "delta" in choice)
     )
+
+
+def _is_ping(value: dict[str, Any]) -> bool:
+    """Beside other events: a webhook's looks much the same."""
+    return value == {"type": "ping"}
 
 
 def _lines(text: bytes) -> Known | None:
@@ -227,17 +287,15 @@ def _lines(text: bytes) -> Known | None:
 
 def _record_kind(value: dict[str, Any]) -> Kind | None:
     kind, message = jsontext.string(value.get("type")), value.get("message")
-    if isinstance(message, dict) and isinstance(message.get("payload"), dict):
+    if (
+        isinstance(message, dict)
+        and isinstance(message.get("payload"), dict)
+        and isinstance(message.get("type"), str)
+    ):
         return Kind.KIMI_WIRE
     if kind == "metadata" and "protocol_version" in value:
         return Kind.KIMI_WIRE
-    if kind in _OF_TRANSCRIPT and (
-        "sessionId" in value
-        or "session_id" in value
-        or "leafUuid" in value
-        or "snapshot" in value
-        or isinstance(message, dict)
-    ):
+    if kind in _OF_TRANSCRIPT and _is_of_transcript(kind, value):
         return Kind.TRANSCRIPT
     role = jsontext.string(value.get("role"))
     if role in ("_checkpoint", "_usage", "_system_prompt"):
@@ -245,6 +303,16 @@ def _record_kind(value: dict[str, Any]) -> Kind | None:
     if role in _ROLES and value.get("type") is None:
         return Kind.KIMI_CONTEXT if "content" in value or "tool_calls" in value else None
     return None
+
+
+def _is_of_transcript(kind: str, value: dict[str, Any]) -> bool:
+    """Audit and application logs have types and sessions, too."""
+    if kind in ("user", "assistant"):
+        message = value.get("message")
+        return isinstance(message, dict) and ("role" in message or "content" in message)
+    if kind in ("system", "result"):
+        return "subtype" in value and ("session_id" in value or "sessionId" in value)
+    return any(name in value for name in ("sessionId", "leafUuid", "snapshot"))
 
 
 def _instead(value: dict[str, Any]) -> str | None:
@@ -262,11 +330,31 @@ def _plain(text: bytes) -> Known | None:
     head = text[:HEAD]
     if _LOG.search(head):
         return Known(Kind.DEBUG_LOG, text)
-    if _FIELD.match(head) or len(_STREAM.findall(head)) > 1:
+    if _holds_events(head):
         return _stream(text)
-    if _HTML.match(head):
+    if _HTML.match(head) and gateway.status(head):
         return Known(Kind.ERROR, text)
     return None
+
+
+def _holds_events(head: bytes) -> bool:
+    """Whether a text is an event stream of one of the protocols: YAML and notes have lines that
+    begin with `data:`, `id:` and `:` as well."""
+    cut = other = False
+    for found in islice(_DATA.finditer(head), _SAMPLE):
+        data = found[1].strip()
+        if data == b"[DONE]":
+            return True
+        if not _OBJECT.match(data):
+            continue
+        record = next(lines.records(data, []), None)
+        if record is None:
+            cut = True  # it may break off, or go on in another line
+        elif _is_event(record.value) or _is_ping(record.value) or _is_error(record.value):
+            return True
+        else:
+            other = True
+    return cut and not other
 
 
 def _stream(text: bytes) -> Known:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moontap.evidence.damage import Damage, line_of
+from moontap.evidence.unpack import MOST, TooLarge, unpacked
 from moontap.redact.flow import Redactor
 from moontap.wire import encoding
 
@@ -69,6 +70,7 @@ class Source:
                 )
             )
             said = body.decode(coding, "replace")
+        redactor.learn_text(said)
         return redactor.mask_text(said).encode("utf-8", "surrogatepass")
 
 
@@ -95,10 +97,14 @@ def read(
     source = Source(name, path, data)
     packed = encoding.sniffed(data)
     if packed:
-        decoder = encoding.Decoder(packed)
-        plain = decoder.feed(data)
-        held = decoder.flush()
-        if decoder.failed or held or plain == data:
+        try:
+            plain, source.damage = unpacked(data, packed)
+        except TooLarge:
+            most = f"more than {MOST >> 20} MB"
+            raise Unusable(
+                f"{name}: unpacks to {most}: unpack it to a file and give a part of that"
+            ) from None
+        if not plain and source.damage:
             raise Unusable(f"{name}: looks like {packed}, and cannot be unpacked")
         source.path, source.raw = None, plain
         source.notes.append(f"{packed}, unpacked")

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from moontap.evidence.damage import Damage
 from moontap.evidence.growing import Growing, joined, read_message, reply_of
@@ -34,18 +34,34 @@ _PARTS = Part.HISTORY | Part.TURNS
 
 @dataclass(slots=True)
 class _Said:
-    """A message of the transcript. key: what its records have in common."""
+    """A message of the transcript. key: what its records have in common. line: of the first of
+    them. numbers: the lines of all, by `contents`."""
 
     role: str
     key: object
     line: int
-    last: int
+    numbers: list[int]
     contents: list[Any]
     record: Mapping[str, Any]
+
+    def lines(self) -> tuple[int, ...]:
+        """Of each block, where they stand in several records; else the one."""
+        if len(self.contents) == 1:
+            return (self.line,)
+        each = zip(self.numbers, self.contents, strict=True)
+        return tuple(n for n, one in each for _ in joined([one])) or (self.line,)
 
     def message(self) -> dict[str, Any]:
         content = self.contents[0] if len(self.contents) == 1 else joined(self.contents)
         return {"role": self.role, "content": content}
+
+
+class _Blob(NamedTuple):
+    """A message that a hash stands for."""
+
+    message: Message
+    lines: tuple[int, ...]
+    size: int
 
 
 @dataclass(slots=True)
@@ -53,7 +69,7 @@ class _Sent:
     """A request that is noted. ok: its messages are all known."""
 
     messages: list[Message]
-    lines: list[int]
+    lines: list[tuple[int, ...]]
     sizes: int
     line: int
     record: Mapping[str, Any]
@@ -84,7 +100,7 @@ class Transcript:
         self._text, self._damage = text, damage
         self._teller = Teller(ANTHROPIC, rules)
         self._chains: dict[tuple[str | None, str | None], _Chain] = {}
-        self._blobs: dict[str, tuple[Message, int, int]] = {}
+        self._blobs: dict[str, _Blob] = {}
         self._shapes: dict[str, bytes] = {}
         # Without a noted request, requests are what the messages so far come to.
         self._noted = b'"api-request"' in text
@@ -135,13 +151,13 @@ class Transcript:
         tail = chain.tail
         if tail and tail.role == role and tail.key == key and not self._goes_back(chain, value):
             tail.contents.append(message.get("content"))
-            tail.last = record.number
+            tail.numbers.append(record.number)
         else:
             yield from self._flush(chain)
             if role == "user":
                 self._rewind(chain, value)
             chain.tail = _Said(
-                role, key, record.number, record.number, [message.get("content")], value
+                role, key, record.number, [record.number], [message.get("content")], value
             )
         if isinstance(uuid := value.get("uuid"), str):
             chain.counts[uuid] = len(chain.history.messages) + 1
@@ -194,13 +210,13 @@ class Transcript:
             )
             if said.record.get("isApiErrorMessage"):
                 return
-        chain.history.add(said.message(), said.line)
+        chain.history.add(said.message(), *said.lines())
 
     def _blob(self, record: Record) -> None:
         hash_, message = record.value.get("hash"), record.value.get("message")
         if isinstance(hash_, str) and isinstance(message, dict):
             read, size = read_message(ANTHROPIC, message)
-            self._blobs[hash_] = (read, record.number, size)
+            self._blobs[hash_] = _Blob(read, (record.number,), size)
 
     def _shape(self, value: Mapping[str, Any]) -> None:
         hash_, shape = value.get("shapeHash"), value.get("shape")
@@ -222,15 +238,16 @@ class Transcript:
                 sent.sizes = base.sizes
         tail = value.get("tail")
         for hash_ in tail if isinstance(tail, list) else ():
-            known = self._blobs.get(hash_) if isinstance(hash_, str) else None
-            known = known or self._from_pending(chain, hash_)
+            noted = self._blobs.get(hash_) if isinstance(hash_, str) else None
+            known = noted or self._from_pending(chain, hash_)
             if known is None:
                 sent.ok = False
                 continue
-            said = self._stands_for(chain, known[0].role)
-            sent.messages.append(known[0])
-            sent.lines.append(said.line if said else known[1])
-            sent.sizes += known[2]
+            said = self._stands_for(chain, known.message.role)
+            sent.messages.append(known.message)
+            # One that was changed has other blocks than what was said.
+            sent.lines.append((said.line,) if said and noted else known.lines)
+            sent.sizes += known.size
         chain.pending.clear()
         while chain.open and (
             len(chain.open) >= _MOST_OPEN or next(iter(chain.open.values())).reply is not None
@@ -244,13 +261,13 @@ class Transcript:
         while len(chain.sent) > _MOST_KEPT:
             chain.sent.popitem(last=False)
 
-    def _from_pending(self, chain: _Chain, hash_: object) -> tuple[Message, int, int] | None:
+    def _from_pending(self, chain: _Chain, hash_: object) -> _Blob | None:
         """The transcript's own message that a hash stands for: the next one that was said."""
         if not chain.pending or not isinstance(hash_, str):
             return None
         said = chain.pending[0]
         read, size = read_message(ANTHROPIC, said.message())
-        known = self._blobs[hash_] = (read, said.line, size)
+        known = self._blobs[hash_] = _Blob(read, said.lines(), size)
         return known
 
     def _stands_for(self, chain: _Chain, role: str) -> _Said | None:
@@ -290,7 +307,7 @@ class Transcript:
         chain: _Chain,
         request: Request,
         said: _Said | None,
-        lines: tuple[int, ...],
+        lines: tuple[tuple[int, ...], ...],
         line: int,
         size: int,
         at: float | None,
@@ -310,7 +327,8 @@ class Transcript:
             label=f"line {said.line if said else line}",
             at=at,
         )
-        return Told(turn, Place(lambda: lines, said.line if said else None, line))
+        reply, blocks = (said.line, said.lines()) if said else (None, ())
+        return Told(turn, Place(lambda: lines, reply, blocks, line))
 
 
 def _reply(said: _Said) -> dict[str, Any]:

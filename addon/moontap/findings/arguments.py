@@ -5,6 +5,7 @@ JSON texts in, readings out. Pure; never repairs anything, never raises.
 
 import json
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any, NoReturn
@@ -56,10 +57,22 @@ def read(text: bytes | str) -> Arguments:
 def same(one: Arguments, other: Arguments) -> bool:
     """Whether two say the same: order of members, blanks, escapes and `1` for `1.0` are but
     spelling."""
+    mine, theirs = meaning(one), meaning(other)
     try:
-        return bool(_plain(one.value) == _plain(other.value))
+        return _TOO_DEEP in (mine, theirs) or mine == theirs
     except RecursionError:
-        return True  # too deep to compare: nothing is claimed
+        return True
+
+
+def meaning(one: Arguments) -> Hashable:
+    """A value that is equal for those that say the same."""
+    try:
+        return _plain(one.value)
+    except RecursionError:
+        return _TOO_DEEP
+
+
+_TOO_DEEP = "too deep"  # to be compared: nothing is claimed
 
 
 def _loads(raw: bytes) -> Any:
@@ -74,19 +87,19 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Hashable:
     """The value with what clients and readers spell in their own way made equal; `true` and `1`
     stay apart, which Python takes for equal."""
     match value:
         case dict():
-            return {_text(key): _plain(inner) for key, inner in value.items()}
+            return dict, frozenset((_text(key), _plain(inner)) for key, inner in value.items())
         case list():
-            return [_plain(inner) for inner in value]
+            return list, tuple([_plain(inner) for inner in value])
         case str():
-            return _text(value)
+            return str, _text(value)
         case bool():
-            return str(value), bool
-    return value
+            return bool, value
+    return None, value
 
 
 def _text(value: str) -> str:

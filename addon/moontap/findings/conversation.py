@@ -8,6 +8,7 @@ import hashlib
 from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from moontap import canonical
 from moontap.findings.progress import Progress
@@ -16,13 +17,14 @@ from moontap.findings.types import Ending, Severity
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An upstream id's first use. exchange: 0 where it came in a history. arguments: a digest, see
-    `digest`."""
+    """An upstream id's first use; where the client went back before that, the next one. exchange: 0
+    where it came in a history. arguments: a digest, see `digest`. at: where its message stands."""
 
     exchange: int
     flow: str | None
     tool: str
     arguments: bytes
+    at: int
 
 
 def digest(arguments: str | bytes) -> bytes:
@@ -32,13 +34,14 @@ def digest(arguments: str | bytes) -> bytes:
     return hashlib.blake2b(canonical.of_text(arguments), digest_size=16).digest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """A reply as it was delivered, in short, for comparison with what comes back.
 
     calls: their ids, tools and arguments (JSON texts). thinking, signed: where it has calls,
     whether it came with any thinking, and with a signature of it. complete: it came to its end,
-    and no limit cut its calls: a client may leave out what is not whole.
+    and no limit cut its calls: a client may leave out what is not whole. forced: the request wanted
+    a call, whatever it be.
     """
 
     exchange: int
@@ -47,6 +50,12 @@ class Said:
     thinking: bool
     signed: bool
     complete: bool
+    forced: bool = False
+
+    @cached_property
+    def tools(self) -> frozenset[tuple[str | None, str]]:
+        """The ids of its calls, with their tools."""
+        return frozenset(call[:2] for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,8 @@ class Conversation:
     predicted: those that were due and whose turn has come. repaired: requests that went out without
     calls which had been delivered.
     gap: where the first dropped call stood, while the history reaches it. found: things reported,
-    with their severity."""
+    with their severity. returns: when the client went back to an earlier point or began its words
+    anew: the exchange, and the first message that it gave up; both rise."""
 
     exchanges: int = 0
     uses: dict[str, Use] = field(default_factory=dict)
@@ -95,3 +105,13 @@ class Conversation:
     repaired: int = 0
     found: dict[tuple[str, Hashable], Severity] = field(default_factory=dict)
     gap: int | None = None
+    returns: list[tuple[int, int]] = field(default_factory=list)
+
+    def given_up(self, use: Use) -> bool:
+        """Whether the client went back before that use, so that it holds nothing of it any more."""
+        return any(use.exchange < exchange and at <= use.at for exchange, at in self.returns)
+
+    def is_reused(self, id_: str | None, flow: str | None) -> bool:
+        """Whether the id of a call in the reply of a flow was first that of another reply's."""
+        use = self.uses.get(id_) if id_ else None
+        return use is not None and flow is not None and use.flow != flow

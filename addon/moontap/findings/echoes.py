@@ -3,8 +3,10 @@
 A turn in, its new assistant messages beside what was delivered at their place out. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from functools import partial
 
+from moontap.alike import Alike
 from moontap.findings import arguments
 from moontap.findings.conversation import Said
 from moontap.findings.turn import Turn
@@ -28,23 +30,28 @@ def echoes(turn: Turn) -> Iterator[tuple[int, Message, Said]]:
 def matched(message: Message, said: Said) -> list[tuple[Call, Given]]:
     """The calls that came back, each beside what was delivered: by id and tool, and of several
     such calls the one with these very arguments before the first one."""
-    left = list(said.calls)
+    found: dict[tuple[str | None, str], list[int]] = {}
+    for number, given in enumerate(said.calls):
+        found.setdefault(given[:2], []).append(number)
+    taken: set[int] = set()
+    alike = {
+        known: Alike(some, lambda number: _meaning(said.calls[number][2]), taken)
+        for known, some in found.items()
+    }
     pairs = []
     for call in message.calls:
-        alike = [one for one in left if one[:2] == (call.id, call.name)]
-        if alike:
-            given = alike[0] if len(alike) == 1 else _nearest(call, alike)
-            left.remove(given)
-            pairs.append((call, given))
+        some = alike.get((call.id, call.name))
+        at = some.take(partial(_meaning, call.arguments)) if some else None
+        if at is not None:
+            pairs.append((call, said.calls[at]))
     return pairs
 
 
-def _nearest(call: Call, alike: list[Given]) -> Given:
-    back = arguments.read(call.arguments)
-    return next((one for one in alike if arguments.same(arguments.read(one[2]), back)), alike[0])
+def _meaning(text: bytes) -> Hashable:
+    return arguments.meaning(arguments.read(text))
 
 
 def was_delivered(turn: Turn, position: int, call: Call) -> bool:
     """Whether a call of the history is one that a reply at its place delivered."""
     said = turn.before.replies.get(position)
-    return said is not None and any(one[:2] == (call.id, call.name) for one in said.calls)
+    return said is not None and (call.id, call.name) in said.tools

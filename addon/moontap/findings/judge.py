@@ -4,16 +4,22 @@ Turns in, findings out. It never raises: a check that fails is left out for that
 """
 
 import traceback
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from moontap.findings import memory
+from moontap.findings.bounds import bounded
 from moontap.findings.check import Check
 from moontap.findings.conversation import Conversation
 from moontap.findings.registry import all_checks
 from moontap.findings.turn import Turn
 from moontap.findings.types import Finding, Found, Severity
 from moontap.rules import Rules
+
+MOST_ALIKE = 100
+"""Findings of one code and severity in one turn; the last one counts the others: a broken reply of
+ten thousand calls is one fault."""
 
 _MOST = 512
 
@@ -44,17 +50,28 @@ class Judge:
         conversation = self.conversation(turn.conversation)
         turn.before = conversation
         memory.take_request(conversation, turn)
-        findings = []
+        findings: list[Finding] = []
         missing = ~turn.parts.value  # plain numbers: a Flag takes a microsecond for each operation
         for needs, check in self._checks:
             if needs & missing:
                 continue
+            last: dict[Severity, int] = {}
+            counts: Counter[Severity] = Counter()
             try:
                 for found in check.look(turn):
-                    if finding := self._new(check, found, turn, conversation):
-                        findings.append(finding)
+                    severity = self._severity_of(check, found)
+                    if not self._is_new(check, found, severity, conversation):
+                        continue
+                    counts[severity] += 1
+                    if counts[severity] <= MOST_ALIKE:
+                        last[severity] = len(findings)
+                        findings.append(_finding(check, found, severity, turn))
             except Exception:  # evidence is whatever somebody has; the others must still run
                 self.faults.setdefault(check.code, traceback.format_exc())
+            for severity, count in counts.items():
+                if count > MOST_ALIKE:
+                    at = last[severity]
+                    findings[at] = _and_more(findings[at], count - MOST_ALIKE)
         memory.take_reply(conversation, turn)
         return findings
 
@@ -68,26 +85,40 @@ class Judge:
             self._conversations.popitem(last=False)
         return known
 
-    def _new(
-        self, check: Check, found: Found, turn: Turn, conversation: Conversation
-    ) -> Finding | None:
-        """The finding; None where it was reported before with this severity or a higher one."""
-        severity = self._severity.get(check.code) or found.severity or check.severity
+    def _severity_of(self, check: Check, found: Found) -> Severity:
+        return Severity(self._severity.get(check.code) or found.severity or check.severity)
+
+    def _is_new(
+        self, check: Check, found: Found, severity: Severity, conversation: Conversation
+    ) -> bool:
+        """Whether it was not reported before with this severity or a higher one."""
         key = (check.code, found.about)
         before = conversation.found.get(key)
         if before is not None and before.rank >= severity.rank:
-            return None
+            return False
         conversation.found[key] = severity
-        return Finding(
-            code=check.code,
-            severity=Severity(severity),
-            party=found.party or check.party,
-            message=found.message,
-            remedy=found.remedy or check.remedy,
-            evidence=found.evidence,
-            exchange=turn.number,
-            session=turn.session,
-            conversation=turn.conversation,
-            flow=turn.flow,
-            at=turn.at,
-        )
+        return True
+
+
+def _finding(check: Check, found: Found, severity: Severity, turn: Turn) -> Finding:
+    found = bounded(found)
+    return Finding(
+        code=check.code,
+        severity=severity,
+        party=found.party or check.party,
+        message=found.message,
+        remedy=found.remedy or check.remedy,
+        evidence=found.evidence,
+        exchange=turn.number,
+        session=turn.session,
+        conversation=turn.conversation,
+        flow=turn.flow,
+        at=turn.at,
+    )
+
+
+def _and_more(finding: Finding, count: int) -> Finding:
+    evidence = replace(finding.evidence, facts={**finding.evidence.facts, "more": count})
+    begins = finding.message.rstrip(".")
+    says = f"{begins}. {count} more of this kind in the same exchange are only counted."
+    return replace(finding, message=says, evidence=evidence)

@@ -22,10 +22,11 @@ def take_request(known: Conversation, turn: Turn) -> None:
     sent = turn.sent
     if sent is None:
         return
-    for _, message in sent.fresh():
+    _note_return(known, turn, sent)
+    for at, message in sent.fresh():
         for call in message.calls:
             if call.id and call.id not in known.uses and len(known.uses) < _MOST_IDS:
-                known.uses[call.id] = Use(0, None, call.name, digest(call.arguments))
+                known.uses[call.id] = Use(0, None, call.name, digest(call.arguments), at)
     _count_losses(known, turn, sent)
     moved = False
     for steps in steps_of(turn, known.last):
@@ -41,14 +42,16 @@ def take_request(known: Conversation, turn: Turn) -> None:
 def take_reply(known: Conversation, turn: Turn) -> None:
     """The reply of a turn, after the checks have looked at it."""
     got, sent = turn.got, turn.sent
+    messages = len(sent.request.messages) if sent else 0
     if got and got.calls:
         known.minted.append(got.upstream_ids)
         for call, id_ in zip(got.calls, got.upstream_ids, strict=True):
-            if id_ and id_ not in known.uses and len(known.uses) < _MOST_IDS:
-                known.uses[id_] = Use(turn.number, turn.flow, call.name, digest(call.arguments))
+            use = known.uses.get(id_ or "")
+            if id_ and len(known.uses) < _MOST_IDS and (use is None or known.given_up(use)):
+                said = digest(call.arguments)
+                known.uses[id_] = Use(turn.number, turn.flow, call.name, said, messages)
     if sent is None:
         return
-    messages = len(sent.request.messages)
     known.due = len(losses.doomed(turn))
     if got and not got.is_refusal:
         known.replies[messages] = _said(turn)
@@ -58,7 +61,7 @@ def take_reply(known: Conversation, turn: Turn) -> None:
         turn.number,
         turn.flow,
         messages,
-        repeats.history_of(sent.request),
+        repeats.history_of(sent.request.messages),
         repeats.asked_of(sent.request),
         sent.size,
         sent.request.stream,
@@ -69,6 +72,25 @@ def take_reply(known: Conversation, turn: Turn) -> None:
         got.ended if got else None,
         sent.agent,
     )
+
+
+def _note_return(known: Conversation, turn: Turn, sent: Sent) -> None:
+    """Remember that the client went back, or began anew with the same words. Not where it has cut
+    its history to save room: then the calls behind the cut stand further up than they did, or
+    nothing is as it was."""
+    at = sent.new
+    if not at or known.last is None or not (sent.is_repeat or at < known.last.messages):
+        return
+    if sent.is_repeat and repeats.continues(turn, known.last):
+        return  # such a run goes on
+    for position, message in sent.fresh():
+        for call in message.calls:
+            use = known.uses.get(call.id or "")
+            if use and use.at > position:
+                return
+    while known.returns and known.returns[-1][1] >= at:
+        known.returns.pop()
+    known.returns.append((turn.number, at))
 
 
 def _count_losses(known: Conversation, turn: Turn, sent: Sent) -> None:
@@ -100,6 +122,7 @@ def _said(turn: Turn) -> Said:
         bool(calls) and any(mark.search(body) for mark in _THINKING),
         bool(calls) and _SIGNED.search(body) is not None,
         got.reply.complete and not got.cut and not cut_calls(turn),
+        turn.sent is not None and repeats.forces_call(turn.sent.request),
     )
 
 

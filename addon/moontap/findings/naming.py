@@ -4,11 +4,14 @@ Ids with the tools they are for in, words out. Pure. For people only: nothing is
 taken apart by what is read here.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 
 from moontap.findings.turn import Turn
+from moontap.report.text import short
 
 _NOTHING = frozenset({"", "undefined", "null", "none"})
 _LONGEST = 48
@@ -58,6 +61,22 @@ def named(id_: str | None) -> str:
     return f"`{id_}`" if len(id_) <= _LONGEST else f"`{id_[: _LONGEST - 1]}…`"
 
 
+def tool_named(name: str, nothing: str = "a tool without a name") -> str:
+    """A tool for a sentence. nothing: for one without a name."""
+    return short(name, _LONGEST) if name else nothing
+
+
+def call_of(id_: str | None, tool: str) -> str:
+    """A call for a sentence, behind "the" or "The"."""
+    what = tool_named(tool)
+    return f"call {named(id_)} of {what}" if id_ else f"call of {what} that has no id"
+
+
+def result_of(id_: str | None) -> str:
+    """A result for a sentence, behind "the" or "The"."""
+    return f"result {named(id_)}" if id_ else "result that names no call"
+
+
 def counted(number: int, what: str) -> str:
     """A number of things whose plural takes an s."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
@@ -100,4 +119,5 @@ def minting(turn: Turn) -> Minting:
 
 def _by_tool(tools: Sequence[str]) -> list[int]:
     """The numbers where each tool is counted by itself."""
-    return [tools[:at].count(tool) for at, tool in enumerate(tools)]
+    counts: dict[str, count[int]] = defaultdict(count)
+    return [next(counts[tool]) for tool in tools]

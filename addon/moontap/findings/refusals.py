@@ -19,7 +19,8 @@ from moontap.findings.types import Party, Severity
 class Reason:
     """A row. code: for `facts.reason`. pattern: in the error's type and text; a group `id` names
     tool-call ids. statuses: where it holds; none: for every one. sentence: what it means, without
-    its full stop; `{id}` in it stands for the ids. place: finds what it points at."""
+    its full stop; `{id}` in it stands for the ids. place: finds what it points at. by: who refused
+    the request."""
 
     code: str
     sentence: str
@@ -29,6 +30,7 @@ class Reason:
     statuses: tuple[int, ...] = ()
     place: Finder | None = None
     severity: Severity = Severity.ERROR
+    by: str = "The API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,26 @@ _KEEP_REASONING = (
 _WARNING = Severity.WARNING
 
 _BY_TEXT = (
+    # Before the others: both quote names that anybody has given.
+    Reason(
+        "guard",
+        "the agent went round in circles, or its session had used up a limit; the API has not seen "
+        "this request",
+        Party.CLIENT,
+        "See what it repeats (moontap explain tells), then say something new to the agent; "
+        "docs/guard.md has the limits.",
+        _words(r"\bblocked_(?:no_progress|limit): moontap stopped"),
+        severity=_WARNING,
+        by="moontap's guard",
+    ),
+    Reason(
+        "replay",
+        "this is not what the agent had sent when the session was recorded; no API was asked",
+        Party.CLIENT,
+        "Read what differs; what may differ, moontap replay takes as an option or from the rules.",
+        _words(r"(?:^|: )moontap replay: "),
+        by="moontap replay",
+    ),
     Reason(
         "id-empty",
         "a tool result names no call: its id is empty",

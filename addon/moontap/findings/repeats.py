@@ -9,7 +9,7 @@ from enum import StrEnum
 from moontap.findings.conversation import Last
 from moontap.findings.turn import Turn
 from moontap.findings.types import Ending
-from moontap.wire.types import Request
+from moontap.wire.types import Message, Request
 
 _FIRST, _LAST = 2, 8
 
@@ -62,15 +62,20 @@ def same_history(turn: Turn, last: Last) -> bool:
     return (
         sent is not None
         and last.messages == len(sent.request.messages)
-        and last.history == history_of(sent.request)
+        and last.history == history_of(sent.request.messages)
     )
 
 
-def history_of(request: Request) -> int:
+def continues(turn: Turn, last: Last) -> bool:
+    """Whether a request has the messages of the one before it, and more."""
+    messages = turn.sent.request.messages if turn.sent else ()
+    return len(messages) > last.messages and last.history == history_of(messages[: last.messages])
+
+
+def history_of(messages: tuple[Message, ...]) -> int:
     """A number for what its first and its latest messages say. It means something within one
     process only. Not for all: a turn must not cost more for what came long before it, and that a
     repeat shares all its calls and most of its texts is known already."""
-    messages = request.messages
     ends = messages if len(messages) <= _FIRST + _LAST else messages[:_FIRST] + messages[-_LAST:]
     return hash(tuple([(one.skeleton, one.said, one.heard) for one in ends]))
 

@@ -3,7 +3,8 @@
 A turn in, strays out. Pure. It looks at nothing where every result has its call, as is the rule.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -11,7 +12,7 @@ from moontap.findings.turn import Sent, Turn
 from moontap.lineage import Tracked
 from moontap.origin import Origin
 from moontap.pairing import Place
-from moontap.wire.types import Message, Result
+from moontap.wire.types import Result
 
 
 class Why(Enum):
@@ -41,50 +42,63 @@ def strays(turn: Turn) -> Iterator[Stray]:
     sent = turn.sent
     if sent is None:
         return
-    for place in sent.pairing.orphans:
-        if place[0] >= sent.new:
-            yield _stray(turn, sent, place)
+    places = [place for place in sent.pairing.orphans if place[0] >= sent.new]
+    if places:
+        history = _History(turn, sent, places)
+        for place in places:
+            yield history.stray(place)
 
 
-def _stray(turn: Turn, sent: Sent, place: Place) -> Stray:
-    position, number = place
-    messages = sent.request.messages
-    result = messages[position].results[number]
-    for outcome in turn.outcomes:
-        if outcome.result is result and outcome.at is None and outcome.call:
-            return Stray(position, result, Why.DROPPED, None, outcome.call)
-    at = _last_reply(messages, position)
-    if at is not None and _calls(messages[at], result.id):
-        return Stray(position, result, Why.AGAIN, at)
-    at = _called(messages[:position], result.id)
-    if at is not None and _said_before(messages, place):
-        return Stray(position, result, Why.AGAIN, at)
-    for later in range(position, len(messages)):
-        for n, call in enumerate(messages[later].calls):
-            if call.id == result.id and (later, n) not in sent.pairing.answers:
-                return Stray(position, result, Why.EARLY, later)
-    return Stray(position, result, Why.UNKNOWN)
+class _History:
+    """A history, looked through once for all that its strays may belong to.
+
+    Positions of messages by the ids that the strays name; rising, so that the nearest one is found
+    without a look at each: a request may hold ten thousand strays.
+    """
+
+    def __init__(self, turn: Turn, sent: Sent, places: Sequence[Place]) -> None:
+        messages = self._messages = sent.request.messages
+        wanted = {messages[at].results[number].id for at, number in places}
+        self._dropped = {
+            id(outcome.result): outcome.call
+            for outcome in turn.outcomes
+            if outcome.result and outcome.call and outcome.at is None
+        }
+        self._replies: list[int] = []
+        self._called: dict[str | None, list[int]] = {}
+        self._open: dict[str | None, list[Place]] = {}
+        self._said: dict[tuple[str | None, bytes], Place] = {}
+        for at, message in enumerate(messages):
+            if message.role == "assistant":
+                self._replies.append(at)
+            for number, call in enumerate(message.calls):
+                if call.id in wanted:
+                    self._called.setdefault(call.id, []).append(at)
+                    if (at, number) not in sent.pairing.answers:
+                        self._open.setdefault(call.id, []).append((at, number))
+            for number, result in enumerate(message.results):
+                if result.id in wanted:
+                    self._said.setdefault((result.id, result.content), (at, number))
+
+    def stray(self, place: Place) -> Stray:
+        """What the result at a place is."""
+        at, number = place
+        result = self._messages[at].results[number]
+        if call := self._dropped.get(id(result)):
+            return Stray(at, result, Why.DROPPED, None, call)
+        called, opened = self._called.get(result.id, []), self._open.get(result.id, [])
+        reply, latest = _before(self._replies, at), _before(called, at)
+        if reply is not None and _before(called, reply + 1) == reply:
+            return Stray(at, result, Why.AGAIN, reply)
+        # An equal one was there before: the same id, the same content.
+        if latest is not None and self._said[result.id, result.content] < place:
+            return Stray(at, result, Why.AGAIN, latest)
+        later = bisect_left(opened, (at, 0))
+        if later < len(opened):
+            return Stray(at, result, Why.EARLY, opened[later][0])
+        return Stray(at, result, Why.UNKNOWN)
 
 
-def _last_reply(messages: tuple[Message, ...], before: int) -> int | None:
-    found = (at for at in range(before - 1, -1, -1) if messages[at].role == "assistant")
-    return next(found, None)
-
-
-def _called(messages: tuple[Message, ...], id_: str | None) -> int | None:
-    """The latest message with a call of that id."""
-    found = (at for at in range(len(messages) - 1, -1, -1) if _calls(messages[at], id_))
-    return next(found, None)
-
-
-def _calls(message: Message, id_: str | None) -> bool:
-    return any(call.id == id_ for call in message.calls)
-
-
-def _said_before(messages: tuple[Message, ...], place: Place) -> bool:
-    """Whether the history before has an equal result: the same id, the same content."""
-    position, number = place
-    result = messages[position].results[number]
-    earlier = [one for message in messages[:position] for one in message.results]
-    earlier += messages[position].results[:number]
-    return any(one.id == result.id and one.content == result.content for one in earlier)
+def _before(positions: list[int], at: int) -> int | None:
+    number = bisect_left(positions, at)
+    return positions[number - 1] if number else None

@@ -3,9 +3,10 @@
 Plain data with a few views on it. A part that the evidence does not hold is None.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from moontap.findings.conversation import Conversation
 from moontap.findings.progress import Streak
@@ -113,6 +114,15 @@ class Got:
         return Ending.BROKEN if said or not self.status else Ending.EMPTY
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The guard answered in place of the API. code: `blocked_no_progress` or `blocked_limit`.
+    facts: what that answer says of it, see docs/guard.md."""
+
+    code: str
+    facts: Mapping[str, Any]
+
+
 @dataclass
 class Turn:
     """One exchange. number: from 1 on, in the order of the evidence. conversation: tells it from
@@ -121,7 +131,8 @@ class Turn:
     delivered: the calls of the reply, with whether the upstream id was used before. outcomes: the
     pairs that this request made certain. before: the conversation up to here: this request is
     taken in (`streak`), this reply is not. streak: how often the same was done to no avail.
-    parts: what there is to look at.
+    parts: what there is to look at. stopped: by the guard; reminded: by it, how often the same had
+    been done.
     """
 
     number: int
@@ -140,3 +151,5 @@ class Turn:
     at: float | None = None
     before: Conversation = field(init=False, repr=False)
     streak: Streak | None = None
+    stopped: Stopped | None = None
+    reminded: int | None = None

@@ -5,7 +5,7 @@ or nothing out. It counts as the check `no-progress` does. Pure.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -13,6 +13,7 @@ from moontap.conversation import Placed, Tracker
 from moontap.findings import memory
 from moontap.findings.conversation import Conversation
 from moontap.findings.progress import Step, Streak
+from moontap.findings.repeats import is_opening
 from moontap.findings.turn import Got, Sent, Turn
 from moontap.findings.types import Part
 from moontap.guard import texts
@@ -28,7 +29,6 @@ from moontap.wire.types import Protocol, Reply, Request
 
 _MOST = 512  # conversations, and sessions; the one that was quiet the longest is forgotten first
 _MOST_FLOWS = 4096
-_QUOTED = 16  # calls whose arguments are kept, to be quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,11 @@ class Asked:
 
 @dataclass(slots=True)
 class _Thread:
-    """One conversation. quoted: arguments of its latest calls, by tool and digest. told: the
-    streak that was reminded of, and the level. reminded, blocked: what the newest turn of the
-    request said that was reminded, or refused, and what it got; of the former also how many
-    messages it had."""
+    """One conversation. told: the streak that was reminded of, and the level. reminded, blocked:
+    what the newest turn of the request said that was reminded, or refused, and what it got; of the
+    former also how many messages it had."""
 
     known: Conversation = field(default_factory=Conversation)
-    quoted: OrderedDict[tuple[str, bytes], bytes] = field(default_factory=OrderedDict)
     told: tuple[Step, int] | None = None
     reminded: tuple[tuple[int, Newest], Reminder] | None = None
     blocked: tuple[Newest, Refusal] | None = None
@@ -61,21 +59,30 @@ class _Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
+    """A request under way. told, reminded, blocked: the thread's, as they were before it."""
+
     turn: Turn
     placed: Placed[Origin]
     thread: _Thread
     usage: Usage
+    told: tuple[Step, int] | None
+    reminded: tuple[tuple[int, Newest], Reminder] | None
+    blocked: tuple[Newest, Refusal] | None
 
 
 class Guard:
     """The conversations and sessions of one run. mask: takes secrets out of what is quoted.
+    commands: whether the person has a place to type mitmproxy's commands.
 
     Bounded; not for two threads at once.
     """
 
-    def __init__(self, rules: Rules, mask: Mask) -> None:
+    def __init__(
+        self, rules: Rules, mask: Mask, commands: Callable[[], bool] = lambda: False
+    ) -> None:
         self._rules = rules
         self._mask = mask
+        self._commands = commands
         self._numbers = count(1)
         self._tracker: Tracker[Origin] = Tracker()
         self._threads: OrderedDict[int, _Thread] = OrderedDict()
@@ -84,7 +91,8 @@ class Guard:
         self._places: OrderedDict[str, tuple[int, object]] = OrderedDict()
 
     def ask(self, asked: Asked, guarding: Guarding) -> Decision:
-        """What is to happen to a request. A refused one must be `heard` without a reply."""
+        """What is to happen to a request. A refused one must be `heard` without a reply; where it
+        did not happen after all, say so with `undone`."""
         request, identity = asked.request, asked.identity
         origin = Origin(asked.protocol, identity.agent, request.model)
         placed = self._tracker.place(
@@ -96,23 +104,36 @@ class Guard:
         usage.ask(asked.at)
         turn = self._turn(asked, placed)
         turn.before = thread.known
-        self._open[asked.flow] = _Open(turn, placed, thread, usage)
+        before = thread.told, thread.reminded, thread.blocked
+        self._open[asked.flow] = _Open(turn, placed, thread, usage, *before)
         self._places[asked.flow] = placed.number, (asked.protocol, session)
         _keep(self._open, _MOST_FLOWS)
         _keep(self._places, _MOST_FLOWS)
         says = newest(request.messages, self._rules.progress)
-        if guarding is Guarding.BLOCK and thread.blocked and not placed.outcomes:
+        # With no reply in it, it is no loop of the model: a program that takes samples sends it.
+        counts = not is_opening(request)
+        if not counts:
+            thread.blocked = None
+        if guarding is Guarding.BLOCK and counts and thread.blocked and not placed.outcomes:
             said, refusal = thread.blocked
             if says == said:  # refused before, and nothing new in it but what clients add
                 return refusal
-        before = thread.known.progress.streak
+        streak = thread.known.progress.streak
         memory.take_request(thread.known, turn)
-        self._quote(thread, turn)
         if guarding is Guarding.BLOCK:
-            return self._refused(thread, before, says) or self._limited(usage, asked)
-        if guarding is Guarding.REMIND:
+            refused = self._refused(thread, streak, says) if counts else None
+            return refused or self._limited(usage, asked)
+        if guarding is Guarding.REMIND and counts:
             return self._reminded(thread, turn, says)
         return None
+
+    def undone(self, flow: str) -> None:
+        """What was decided about a request was not done: there was no place for the reminder, or no
+        time. The next request gets it."""
+        if opened := self._open.get(flow):
+            thread = opened.thread
+            thread.told, thread.reminded = opened.told, opened.reminded
+            thread.blocked = opened.blocked
 
     def heard(self, flow: str, reply: Reply | None, status: int = 0, *, cut: bool = False) -> None:
         """The reply to a request has ended, as the client got it. reply: None where upstream sent
@@ -173,17 +194,6 @@ class Guard:
             at=asked.at,
         )
 
-    def _quote(self, thread: _Thread, turn: Turn) -> None:
-        """Remember the arguments of the latest calls."""
-        assert turn.sent is not None
-        made = [outcome.call for outcome in turn.outcomes[-_QUOTED:]]
-        for call in [*made, *turn.sent.again[-_QUOTED:]]:
-            if call:
-                key = call.name, self._rules.progress.arguments(call.name, call.arguments)
-                thread.quoted[key] = call.arguments
-                thread.quoted.move_to_end(key)
-        _keep(thread.quoted, _QUOTED)
-
     def _reminded(self, thread: _Thread, turn: Turn, says: Newest) -> Reminder | None:
         streak, sent = thread.known.progress.streak, turn.sent
         assert sent is not None
@@ -199,11 +209,10 @@ class Guard:
                 return replace(reminded[1], again=True)
             return None
         thread.told = streak.first, level
-        arguments = [thread.quoted.get((s.tool, s.arguments), b"") for s in streak.cycle]
         said = f"{texts.tools(streak)} was called {streak.count} times in a row to no avail"
-        reminder = Reminder(
-            texts.reminder(streak, arguments, level, self._mask), streak.count, said
-        )
+        if level == len(self._rules.guard.remind) - 1:
+            said += "; that was the last reminder, and nothing stops the agent (block does)"
+        reminder = Reminder(texts.reminder(streak, level, self._mask), streak.count, said)
         thread.reminded = request, reminder
         return reminder
 
@@ -226,7 +235,13 @@ class Guard:
             "first_exchange": streak.first.flow,
             "last_exchange": streak.cycle[-1].flow,
         }
-        refusal = Refusal(NO_PROGRESS, texts.no_progress(streak, allowed), facts, streak.count)
+        text = texts.no_progress(
+            streak,
+            allowed,
+            reused=any(thread.known.is_reused(step.id, step.flow) for step in streak.cycle),
+            commands=self._commands(),
+        )
+        refusal = Refusal(NO_PROGRESS, text, facts, streak.count)
         thread.blocked = says, refusal
         return refusal
 
@@ -249,7 +264,8 @@ class Guard:
             "first_exchange": usage.first,
             "last_exchange": usage.last,
         }
-        return Refusal(LIMIT, texts.over_limit(what, used, allowed), facts)
+        text = texts.over_limit(what, used, allowed, commands=self._commands())
+        return Refusal(LIMIT, text, facts)
 
     def _lift(self, thread: _Thread) -> None:
         thread.known.progress.reset()

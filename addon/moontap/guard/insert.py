@@ -16,6 +16,7 @@ class _Body(msgspec.Struct):
 
 
 _BODY = msgspec.json.Decoder(_Body)
+_ASIDE = ("system", "developer")  # clients put those in the middle, and at the end
 _AFTER = {Protocol.ANTHROPIC: ("user",), Protocol.OPENAI: ("user", "tool")}
 
 
@@ -41,7 +42,7 @@ def insert(protocol: Protocol, body: bytes, text: str) -> tuple[bytes, list[Edit
         role = spans.string_at(safe, *message["role"]) if "role" in message else None
         if role in _AFTER[protocol]:
             break
-        if role != "system":  # clients put those in the middle, and at the end
+        if role not in _ASIDE:
             raise ValueError(f"the newest message is of the role {role!r}")
         position -= 1
     if role == "tool":

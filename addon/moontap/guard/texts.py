@@ -3,7 +3,7 @@
 A streak or a limit in, texts out. What they quote is masked and cut. Pure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from moontap.findings.progress import Streak
 from moontap.report.text import plain
@@ -15,8 +15,17 @@ MOST_ARGUMENTS = 200
 """Characters of a call's arguments that a reminder quotes. Kimi's own clients found that quoting
 them in full keeps the repeated call before the model's eyes (MoonshotAI/kimi-code pull 1518)."""
 
-_RELEASE = "run the command moontap.guard.release in mitmproxy, or restart moontap"
-_LOST = " Where ids of tool calls come back, moontap_rewrite=all keeps their results."
+_QUOTED = 4
+"""Calls of a cycle that are quoted."""
+
+_RELEASE = ", and so does mitmproxy's command moontap.guard.release"
+_UNIQUE = (
+    "The cure: have moontap make the ids unique, by `moontap run` without `--rewrite off` or by "
+    "moontap_rewrite=all; that they come back is why this client loses the results. "
+)
+_GRANT = ", or let this one go on with mitmproxy's command moontap.guard.release"
+_NAMELESS = "a tool without a name"
+_ANSWER = "See that the client sends a result for every call. "
 
 # What to do instead goes before what not to do: bare prohibitions work worse (the same pull).
 _ADVICE = (
@@ -37,16 +46,16 @@ _LOST_ADVICE = (
 )
 
 
-def reminder(streak: Streak, arguments: Sequence[bytes], level: int, mask: Mask) -> str:
+def reminder(streak: Streak, level: int, mask: Mask) -> str:
     """The text that goes to the model, in the tags that Kimi's own clients use for such notes.
 
-    arguments: of the streak's calls, as JSON texts, in the order of its cycle. level: from 0 on,
-    the higher the stronger.
+    level: from 0 on, the higher the stronger.
     """
     calls = " and then ".join(
-        f"{step.tool} with {_quoted(text, mask)}"
-        for step, text in zip(streak.cycle, arguments, strict=True)
+        f"{step.tool} with {_quoted(step.text, mask)}" for step in streak.cycle[:_QUOTED]
     )
+    if (left := len(streak.cycle) - _QUOTED) > 0:
+        calls += f", and {left} more"
     lost = is_lost(streak)
     came = "no result came back" if lost else "the result was the same each time"
     advice = _LOST_ADVICE if lost else _ADVICE
@@ -65,25 +74,33 @@ def is_lost(streak: Streak) -> bool:
 
 def tools(streak: Streak) -> str:
     """The tools of a streak's cycle, in words."""
-    return plain(" then ".join(step.tool for step in streak.cycle)) or "a tool without a name"
+    names = [step.tool for step in streak.cycle[:_QUOTED]]
+    left = len(streak.cycle) - len(names)
+    return plain(" then ".join(names) + (f" and {left} more" if left else "")) or _NAMELESS
 
 
-def no_progress(streak: Streak, allowed: int) -> str:
-    """Why a request is not sent on, and what to do."""
+def no_progress(streak: Streak, allowed: int, *, reused: bool, commands: bool) -> str:
+    """Why a request is not sent on, and what to do. reused: ids of its calls were used before.
+    commands: the person can type mitmproxy's."""
     lost = is_lost(streak)
     came = "no result came back" if lost else "the result was the same each time"
+    cure = (_UNIQUE if reused else _ANSWER) if lost else ""
     return (
         f"moontap stopped this agent: {tools(streak)} was called {streak.count} times in a row "
-        f"with the same arguments, and {came} (the limit is {allowed}). Nothing was sent on. Look "
-        f"at what it does; then say something new to it, or {_RELEASE}.{_LOST if lost else ''}"
+        f"with the same arguments, and {came} (the limit is {allowed}). Nothing was sent on. {cure}"
+        "Look at what it does; something new that you say to it, or another request, lifts this"
+        f"{_RELEASE if commands else ''}."
     )
 
 
-def over_limit(what: str, used: float, allowed: float) -> str:
-    """Why a request of a session that used up a limit is not sent on, and what to do."""
+def over_limit(what: str, used: float, allowed: float, *, commands: bool) -> str:
+    """Why a request of a session that used up a limit is not sent on, and what to do. commands:
+    the person can type mitmproxy's."""
     return (
         f"moontap stopped this session: it has used {used:g} {what}, and its limit is {allowed:g}. "
-        f"Nothing was sent on. Raise guard.session.{what} in the rules file, or {_RELEASE}."
+        f"Nothing was sent on. A new session begins anew; to give each more, raise "
+        f"guard.session.{what} in the rules file and start moontap again"
+        f"{_GRANT if commands else ''}."
     )
 
 

@@ -7,16 +7,17 @@ traffic is never touched, and a body that could not be checked is never kept.
 import base64
 import logging
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from mitmproxy import http
 from mitmproxy.flow import Flow
 
 from moontap.capture import metadata
+from moontap.redact import assigned
 from moontap.redact.body import mask_body, mask_plain
 from moontap.redact.coded import decoded, sniffed
-from moontap.redact.secrets import SHORTEST_VALUE, Needles
+from moontap.redact.secrets import SHORTEST_VALUE, Needles, Span, merged
 from moontap.rules import Rules
 from moontap.wire.beginnings import Beginning, Beginnings
 
@@ -47,6 +48,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]+(\S.*)", re.DOTALL)
 # Large request bodies found clean are remembered by their beginnings, of this many bytes in all.
 _MOST_CLEAN = 48 * 1024 * 1024
 _STEP = 64 * 1024
+# Secret headers that may be others in each exchange, or that are no keys.
+_MANY = frozenset(("cookie", "set-cookie", "msh-uid", "msh-gid"))
+_MOST_LEARNED = 64
 # Their names are what `metadata` says they are, and no secret.
 _OUR_KEYS = frozenset((*metadata.ALL, metadata.SCRUBBED))
 
@@ -63,10 +67,12 @@ class Redactor:
         self._values = tuple(values)
         self._patterns = redact.patterns
         self._paths = redact.json_paths
-        self._general = Needles(redact.patterns)
+        self._general = Needles(redact.patterns, self._values)
         names = "|".join(map(re.escape, sorted(self._headers)))
         self._shown_header = re.compile(
-            rf"^(\s*(?:\x1b\[\d+m)*(?:{names})(?:\x1b\[\d+m)*: )(?!\*).+$", re.I | re.M
+            # Blanks, not `\s`: over a stretch of blank lines that took time quadratic in it.
+            rf"^([ \t]*+(?:\x1b\[\d+m)*+(?:{names})(?:\x1b\[\d+m)*+: )(?!\*).+$",
+            re.I | re.M,
         )
         self._clean: Beginnings[None] = Beginnings(_MOST_CLEAN)
         self._warned = False
@@ -101,10 +107,30 @@ class Redactor:
         _forget_backup(flow)
         return count
 
+    def learn(self, flow: http.HTTPFlow) -> None:
+        """Look from now on for the keys that a flow's headers carry, in every flow and text.
+
+        For what is printed before all is read: a later exchange may be the one to reveal a key.
+        Cookies are not learned: each response may set new ones, and each would cost a search.
+        """
+        self._know(carried_secrets(flow, self._headers - _MANY))
+
+    def learn_text(self, text: str) -> None:
+        """The same for the keys that a text shows as such (`x-api-key: …`)."""
+        self._know(text[start:end] for start, end in assigned.spans(text))
+
+    def _know(self, values: Iterable[str]) -> None:
+        new = [one for one in values if one not in self._values and one.strip("*")]
+        if new and len(self._values) < _MOST_LEARNED:
+            self._values = tuple(dict.fromkeys((*self._values, *new)))[:_MOST_LEARNED]
+            self._general = Needles(self._patterns, self._values)
+
     def mask_text(self, text: str) -> str:
-        """Lines for a log or a screen: key shapes, the rules' patterns and the values of secret
-        headers (as mitmdump prints them, in colour or not) masked."""
-        return self._shown_header.sub(rf"\1{MASK}", _starred(text, self._general)[0])
+        """Lines for a log or a screen: key shapes, the rules' patterns, the values of secret
+        headers (as mitmdump prints them, in colour or not) and what is told by the name before it
+        masked."""
+        spans = merged([*self._general.find(text), *assigned.spans(text)])
+        return self._shown_header.sub(rf"\1{MASK}", _with_stars(text, spans))
 
     def mask_body(self, body: bytes, *, streamed: bool = False) -> bytes:
         """A body that belongs to no flow, of the same length: as in `redact`, by its structure.
@@ -339,10 +365,16 @@ def _carried(name: str, value: str) -> Iterator[str]:
 def _starred(text: str, needles: Needles, patterns: bool = True) -> tuple[str, int]:
     """A short text with its secrets as stars, one for each byte of UTF-8."""
     spans = needles.find(text, patterns)
-    for start, end in reversed(spans):
+    return _with_stars(text, spans), len(spans)
+
+
+def _with_stars(text: str, spans: Sequence[Span]) -> str:
+    parts, done = list[str](), 0
+    for start, end in spans:
         length = len(text[start:end].encode("utf-8", "surrogatepass"))
-        text = text[:start] + "*" * length + text[end:]
-    return text, len(spans)
+        parts += (text[done:start], "*" * length)
+        done = end
+    return "".join((*parts, text[done:])) if parts else text
 
 
 def _star(of: object, name: str, needles: Needles, patterns: bool = True) -> int:

@@ -36,7 +36,7 @@ SHAPES = (
     Shape(
         "sk-",
         "[A-Za-z0-9_-]{20}",
-        "(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{20,}",
+        "(?=[a-z_-]{0,250}+[A-Z0-9])[A-Za-z0-9_-]{20,}",
         "issuers' consoles; shorter than the shortest of their keys",
     ),
     Shape(
@@ -60,7 +60,7 @@ SHAPES = (
     Shape(
         "xox[a-z]-",
         "[A-Za-z0-9-]{16}",
-        "(?=[A-Za-z-]*[0-9])[A-Za-z0-9-]{16,}",
+        "(?=[A-Za-z-]{0,250}+[0-9])[A-Za-z0-9-]{16,}",
         "Slack API documentation, token types",
     ),
     Shape(
@@ -80,12 +80,6 @@ SHAPES = (
         "[A-Za-z0-9]{30}",
         "[A-Za-z0-9]{30,}",
         "Hugging Face documentation, access tokens",
-    ),
-    Shape(
-        "eyJ",
-        r"[A-Za-z0-9_-]{17,}+\.",
-        r"[A-Za-z0-9_-]{17,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]+){0,2}",
-        "RFC 7519; a JSON object in base64url begins with eyJ",
     ),
     # Up to the END line, or, where it is missing, over the lines that look like key material, with
     # or without the line numbers that file readers put in front.
@@ -118,7 +112,7 @@ def _rare_first(prefix: str) -> str:
     return f"{prefix[-1]}(?<={prefix})" if prefix[-1] in "-_" else prefix
 
 
-# Every start begins with this many key characters in a row (the JWT's dot comes after them).
+# Every start begins with this many key characters in a row, a JSON Web Token among them.
 RUN = 20
 _RUN_MARKS = b"k" * RUN
 _KEY_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -130,6 +124,15 @@ _START = re.compile(
     "|".join(_rare_first(one.prefix) + one.start for one in SHAPES if one.start).encode()
 )
 _ANY = re.compile("|".join(_standing_free(one.prefix) + one.body for one in SHAPES))
+
+# JSON Web Tokens: RFC 7519; a JSON object in base64url begins with eyJ. What only begins like one
+# is passed over to where its first part ends: looked for at each `eyJ` within it, a text of nothing
+# else took time quadratic in its length. Group 1: of one that is whole, or could be.
+_TOKEN = re.compile(
+    _standing_free("eyJ")
+    + r"[A-Za-z0-9_-]{17,}+(\.[A-Za-z0-9_-]*+\.[A-Za-z0-9_-]{20,}+(?:\.[A-Za-z0-9_-]+){0,2})?"
+)
+_TOKEN_START = re.compile(rb"eyJ[A-Za-z0-9_-]{17,}+(\.)?")
 _PEM = _KEY.partition("(")[0].encode()
 # A letter, digit or sign that was written as an escape, at any depth of JSON inside JSON. Encoders
 # that are careful with HTML write " & ' < > so, and often; no key holds them.
@@ -176,6 +179,7 @@ class Needles:
         spans: list[Span] = []
         if known:
             spans += [match.span() for match in _ANY.finditer(text)]
+            spans += [match.span() for match in _TOKEN.finditer(text) if match[1]]
             for value in self._values:
                 start = text.find(value)
                 while start >= 0:
@@ -203,12 +207,14 @@ class Needles:
                 break
             end = marks.find(b" ", position + RUN)
             end = len(marks) if end < 0 else end
-            if _START.search(body, position, end + 1):
+            if _START.search(body, position, end) or _begins_token(body, position, end):
                 found.append(position)
             position = marks.find(_RUN_MARKS, end)
         else:
             if position >= 0:
                 found += [match.start() for match in _START.finditer(body, position)]
+                tokens = _TOKEN_START.finditer(body, position)
+                found += [match.start() for match in tokens if match[1]]
         found += escaped_letters(body)
         for raw in (_PEM, *self._raw):
             position = body.find(raw)
@@ -265,6 +271,12 @@ class _Quoted:
             found.append(position)
             position = body.find(self._raw, position + len(self._raw))
         return found
+
+
+def _begins_token(body: bytes, start: int, end: int) -> bool:
+    """Whether the run of key characters between may be the first part of a JSON Web Token."""
+    at = body.find(b"eyJ", start, end) if body[end : end + 1] == b"." else -1
+    return 0 <= at <= end - RUN
 
 
 def has_escaped_letter(body: bytes) -> bool:

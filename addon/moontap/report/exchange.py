@@ -13,6 +13,7 @@ from moontap.report.text import plain, short
 
 _ID, _TEXT, _VALUE = 80, 300, 200
 _MOST = 12
+_SEVERITIES = ("info", "warning", "error")
 
 type Shown = Mapping[str, Any]
 
@@ -48,9 +49,18 @@ def _lines(one: Shown) -> Iterator[str]:
     for call in one["calls"]:
         yield from _call(call)
     yield from _some("  results that it brought", [_result(line) for line in one["results"]])
+    by_code: dict[str, list[Shown]] = {}
     for finding in one["findings"]:
+        by_code.setdefault(finding["code"], []).append(finding)
+    for same in by_code.values():
+        # The latest of the most severe: what is said again says more.
+        finding = max(reversed(same), key=lambda one: _SEVERITIES.index(one["severity"]))
         at = finding["evidence"]["exchange"]
-        later = "" if at == one["exchange"] else f" (found at exchange {at})"
+        notes = [f"found at exchange {at}"] if at != one["exchange"] else []
+        if len(same) > 1:
+            span = f"{same[0]['evidence']['exchange']} to {same[-1]['evidence']['exchange']}"
+            notes.append(f"{len(same)} times, exchange {span}")
+        later = f" ({'; '.join(notes)})" if notes else ""
         message = short(finding["message"], _TEXT)
         yield f"  {finding['severity']}: {finding['code']}{later}: {message}"
         if finding["remedy"]:

@@ -7,40 +7,67 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from moontap.evidence.examine import Examined, Located, Skipped
 from moontap.findings import lines
 from moontap.findings.types import Severity
+from moontap.report.story.causes import causes
 from moontap.report.text import plain, short
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-_MOST = 5  # places of one cause
+_MOST = 3  # places of one cause
 _LONG = 160
 _MOST_ANNOTATIONS = 50  # of one input and severity: GitHub shows ten of a step and drops the rest
 
 
-def report(one: Examined) -> RenderableType:
-    """An input: what it was taken for, what went wrong, worst first, what was not checked.
+def report(one: Examined, *, full: bool = False) -> RenderableType:
+    """An input: what it was taken for, what went wrong, causes before what came of them, and what
+    was not checked. full: each place of each, each check that did not run.
 
     Damage and checks that failed are for stderr.
     """
     shown: list[RenderableType] = [_head(one)]
     for group in by_cause(one.findings):
-        shown += _cause(group)
-    shown += _not_checked(one.skipped)
+        shown += _cause(group, full=full)
+    shown += _each_not_checked(one.skipped) if full else _not_checked(one.skipped)
     return Group(*shown)
 
 
 def by_cause(findings: Sequence[Located]) -> list[list[Located]]:
-    """Findings of one code together, the worst and then the most frequent first."""
-    ordered = sorted(findings, key=lambda one: one.finding.code)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.finding.code)]
-    for group in groups:
-        group.sort(key=lambda one: -one.finding.severity.rank)
-    return sorted(groups, key=lambda group: (-group[0].finding.severity.rank, -len(group)))
+    """Findings of one code together, in the order of the evidence: the cause of the worst one,
+    what came of it, then the same for what that does not explain."""
+    groups: dict[str, list[Located]] = {}
+    for one in findings:
+        groups.setdefault(one.finding.code, []).append(one)
+    order: list[str] = []
+    left = [one.finding for one in findings]
+    while left:
+        found = causes(left)
+        if found.root is None:
+            by_number = sorted(found.info, key=lambda group: -len(group.findings))
+            order += [group.code for group in by_number]
+            break
+        order += [found.root.code, *(group.code for group in found.effects)]
+        left = [one for one in left if one.code not in order]
+    return [groups[code] for code in order]
+
+
+class _Line:
+    """A line that keeps its indent where it is too long for the terminal. Elsewhere lines are
+    whole, so that grep finds what stands in one."""
+
+    def __init__(self, indent: int, text: Text) -> None:
+        self.indent, self.text = indent, text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(options.max_width - self.indent, 20)
+        lines = self.text.wrap(console, width) if console.is_terminal else [self.text]
+        for line in lines:
+            line.rstrip()
+            yield Text(" " * self.indent).append_text(line)
 
 
 def _head(one: Examined) -> Text:
@@ -57,24 +84,32 @@ def _head(one: Examined) -> Text:
     return text
 
 
-def _cause(group: list[Located]) -> Iterator[Text]:
-    worst = group[0].finding
-    head = Text(f"  {worst.severity.value} ", _STYLES[worst.severity])
+def _cause(group: list[Located], *, full: bool) -> Iterator[_Line]:
+    worst = max((one.finding for one in group), key=lambda one: one.severity.rank)
+    head = Text(f"{worst.severity.value} ", _STYLES[worst.severity])
     head.append(worst.code, "bold")
     if len(group) > 1:
         head.append(f" ({len(group)} times)", "none")
     head.append(f"  likely: {worst.party.value}", "dim")
-    yield head
-    for one in group[:_MOST]:
-        text = Text(f"    {_place(one)}{plain(one.finding.message)}")
-        if one.finding.evidence.excerpt:
-            text.append(f"\n      {short(one.finding.evidence.excerpt, _LONG)}", "dim")
-        yield text
-    if len(group) > _MOST:
-        yield Text(f"    and {len(group) - _MOST} more (--json has them all)", "dim")
+    yield _Line(2, head)
+    shown = group if full else _examples(group)
+    for one in shown:
+        yield _Line(4, Text(f"{_place(one)}{plain(one.finding.message)}"))
+        excerpt = one.finding.evidence.excerpt
+        if excerpt and excerpt not in one.finding.message:
+            yield _Line(6, Text(short(excerpt, _LONG), "dim"))
+    if len(group) > len(shown):
+        yield _Line(4, Text(f"and {len(group) - len(shown)} more (--all shows them)", "dim"))
     if worst.remedy:
-        yield Text(f"    do: {plain(worst.remedy)}")
-    yield Text(f"    see {worst.link}", "dim")
+        yield _Line(4, Text(f"do: {plain(worst.remedy)}"))
+    yield _Line(4, Text(f"see {worst.link}", "dim"))
+
+
+def _examples(group: list[Located]) -> list[Located]:
+    """The worst few, in the order of the evidence: a loop is said from 3 times on, and the end of
+    it tells more than its beginning."""
+    worst = sorted(range(len(group)), key=lambda at: (-group[at].finding.severity.rank, at))
+    return [group[at] for at in sorted(worst[:_MOST])]
 
 
 def _place(one: Located) -> str:
@@ -88,11 +123,29 @@ def _place(one: Located) -> str:
     return f"{', '.join(places)}: " if places else ""
 
 
-def _not_checked(skipped: Sequence[Skipped]) -> Iterator[Text]:
+def _not_checked(skipped: Sequence[Skipped]) -> Iterator[_Line]:
+    """In a line or two: nobody reads thirty codes."""
+    needing = [one for one in skipped if one.lacks]
+    off = [one.code for one in skipped if not one.lacks]
+    if needing:
+        lacks = list(dict.fromkeys(part for one in needing for part in one.lacks))
+        many = f"{len(needing)} checks" if len(needing) > 1 else needing[0].code
+        text = f"not checked: {many}, for want of {_listed(lacks)} (--all names them)"
+        yield _Line(2, Text(text, "dim"))
+    if off:
+        yield _Line(2, Text(f"switched off in the rules: {', '.join(off)}", "dim"))
+
+
+def _each_not_checked(skipped: Sequence[Skipped]) -> Iterator[_Line]:
     ordered = sorted(skipped, key=lambda one: one.why)
     for why, group in groupby(ordered, key=lambda one: one.why):
         codes = ", ".join(one.code for one in group)
-        yield Text(f"  not checked ({why}): {codes}", "dim")
+        yield _Line(2, Text(f"not checked ({why}): {codes}", "dim"))
+
+
+def _listed(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def as_json(one: Examined) -> dict[str, Any]:
@@ -121,7 +174,7 @@ def _line(one: Examined, located: Located) -> dict[str, Any]:
 
 
 def annotations(one: Examined) -> Iterator[str]:
-    """Lines that a GitHub workflow shows beside the file, worst first."""
+    """Lines that a GitHub workflow shows beside the file, causes first."""
     for group in by_cause(one.findings):
         for located in group[:_MOST_ANNOTATIONS]:
             finding = located.finding

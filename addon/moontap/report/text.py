@@ -4,7 +4,10 @@ Any value in, one line out. What would move a cursor or change a colour is shown
 """
 
 import json
+import re
 from typing import Any
+
+_COMMAND = re.compile(r"^((?:[^\S\n]|\x1b\[[\d;]*+m)*+)(::)", re.M)
 
 
 def plain(text: str) -> str:
@@ -13,6 +16,15 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def harmless(text: str) -> str:
+    """Lines of which none is a command to whoever runs the workflow (GitHub, Azure) whose log they
+    go to: a tool result may hold `::add-mask::`, and a line that is broken may begin with it.
+
+    Source: `ActionCommand` of actions/runner: `::` where a line begins, `##[` anywhere in one.
+    """
+    return _COMMAND.sub(r"\1\\\2", text).replace("##[", "#\\#[")
 
 
 def short(value: Any, limit: int) -> str:

@@ -12,6 +12,7 @@ from moontap import yamlfile
 from moontap.rules import findings, guard, limits, progress, redact, replay, scrub, tools
 from moontap.rules.findings import FindingRules
 from moontap.rules.guard import Guard
+from moontap.rules.hints import hints
 from moontap.rules.limits import Limits
 from moontap.rules.progress import ProgressRules
 from moontap.rules.redact import Redact
@@ -30,6 +31,7 @@ __all__ = [
     "RulesError",
     "Scrub",
     "ToolRules",
+    "hints_of",
     "load_rules",
 ]
 
@@ -75,6 +77,17 @@ def load_rules(path: str | None) -> Rules:
         return Rules() if root is None else _rules(root)
     except yamlfile.YamlError as error:
         raise RulesError(str(error)) from None
+
+
+def hints_of(path: str) -> list[str]:
+    """What in a rules file is allowed and most likely a slip: `file:line: what`. Raises RulesError
+    as `load_rules` does."""
+    rules = load_rules(path)
+    try:
+        root = yamlfile.load(path)
+    except yamlfile.YamlError as error:  # it was changed while we looked
+        raise RulesError(str(error)) from None
+    return hints(root, rules.tools, rules.guard) if root else []
 
 
 def _rules(root: yamlfile.Node) -> Rules:

@@ -80,12 +80,18 @@ def rising(node: yamlfile.Node) -> tuple[int, ...]:
 def _ignore(node: yamlfile.Node) -> Ignore:
     parts = node.members(known=("tool", "arguments", "results", "patterns"))
     tool = parts.get("tool")
-    return Ignore(
+    ignore = Ignore(
         tool.text() if tool is not None else "*",
         tuple(fields.json_path(item) for item in fields.items(parts.get("arguments"))),
         tuple(fields.json_path(item) for item in fields.items(parts.get("results"))),
         tuple(fields.pattern(item) for item in fields.items(parts.get("patterns"))),
     )
+    if not (ignore.arguments or ignore.results or ignore.patterns):
+        raise node.error(
+            "this entry ignores nothing; say what with 'arguments', 'results' or 'patterns', or "
+            "name the tool under 'exempt' to leave it out"
+        )
+    return ignore
 
 
 def _digest(

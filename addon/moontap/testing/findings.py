@@ -33,7 +33,8 @@ type Source = Finds | Iterable[Line] | str | PathLike[str]
 """What has findings: a tap, lines, the path of a capture folder or of a flow file."""
 
 _SEVERITIES = ("info", "warning", "error")
-_MOST = 10
+_MOST = 10  # codes
+_EXAMPLES = 3
 _LONGEST = 200
 
 
@@ -76,18 +77,24 @@ def assert_no_findings(
 
 
 def shown(lines: Sequence[Line], title: str) -> str:
-    """Findings for a person: where, what, and what to do."""
+    """Findings for a person, those of one code together: how many, where, what, what to do."""
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(line["code"], []).append(line)
     said = [title]
-    remedies = set()
-    for line in lines[:_MOST]:
-        where = f"exchange {line['evidence'].get('exchange', '?')}"
-        message = short(line["message"], _LONGEST)
-        said.append(f"{where}: {line['severity']} {plain(line['code'])} ({message})")
-        if line["remedy"] and line["code"] not in remedies:
-            remedies.add(line["code"])
-            said.append(f"    {short(line['remedy'], _LONGEST)}")
-    if (more := len(lines) - _MOST) > 0:
-        said.append(f"and {more} more")
+    for code, group in list(groups.items())[:_MOST]:
+        worst = max((line["severity"] for line in group), key=_SEVERITIES.index)
+        times = f" ({len(group)} times)" if len(group) > 1 else ""
+        said.append(f"{worst} {plain(code)}{times}")
+        for line in group[:_EXAMPLES]:
+            where = f"exchange {line['evidence'].get('exchange', '?')}"
+            said.append(f"    {where}: {short(line['message'], _LONGEST)}")
+        if (more := len(group) - _EXAMPLES) > 0:
+            said.append(f"    and {more} more")
+        if group[0]["remedy"]:
+            said.append(f"    do: {short(group[0]['remedy'], _LONGEST)}")
+    if (more := len(groups) - _MOST) > 0:
+        said.append(f"and {more} more codes")
     return "\n".join(said)
 
 

@@ -3,6 +3,7 @@
 Names and folders in, a path out. It looks at the disk and writes nothing.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ class Places:
 
 def _missing(name: Path, looked: Sequence[Path], new: Path, root: Path, test: str) -> str:
     def shown(path: Path) -> str:
-        return str(path.relative_to(root) if path.is_relative_to(root) else path)
+        return shlex.quote(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
     return "\n".join(
         (

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from moontap.wire import jsontext, spans
+from moontap.wire import form, jsontext, spans
 from moontap.wire.types import (
     Asked,
     Call,
@@ -112,7 +112,7 @@ def read_request(body: bytes) -> Request:
         model=wire.model,
         stream=bool(wire.stream),
         session=_session(wire.metadata),
-        messages=tuple(_message(message) for message in wire.messages),
+        messages=_messages(wire.messages, body),
         asked=Asked(
             tools=bytes(wire.tools),
             tool_choice=bytes(wire.tool_choice),
@@ -367,6 +367,33 @@ def _loose_message(raw: msgspec.Raw) -> _Message:
         return _Message(role, jsontext.string(text))
     # An unreadable block keeps its place, so that positions stay true.
     return _Message(role, [jsontext.decode(_BLOCK, block) or _Block() for block in blocks])
+
+
+def _messages(read: list[_Message], body: bytes) -> tuple[Message, ...]:
+    messages = tuple([_message(message) for message in read])
+    odd = [at for at, one in enumerate(read) if _is_odd(one, messages[at])]
+    if odd and (loose := jsontext.decode(_LOOSE_REQUEST, body)):
+        for at in odd:
+            messages[at].odd = form.looked_at(loose.messages[at], form.of_messages)
+    return messages
+
+
+def _is_odd(read: _Message, message: Message) -> bool:
+    """Whether its form may be odd: then, which is rare, it is worth to be read once more."""
+    if read.role not in form.MESSAGES_ROLES or read.content is None:
+        return True
+    for call in message.calls:
+        if not call.name or call.id is None or not call.arguments:
+            return True
+    for result in message.results:
+        if result.id is None or not result.content:
+            return True
+    if isinstance(read.content, str):
+        return False
+    return any(
+        block.text is None if block.type == "text" else not form.is_block(block.type)
+        for block in read.content
+    )
 
 
 def _message(message: _Message) -> Message:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from moontap.wire import jsontext, spans
+from moontap.wire import form, jsontext, spans
 from moontap.wire.beginnings import Beginning, Beginnings
 from moontap.wire.protocol import Wire
 from moontap.wire.types import Message, Request
@@ -21,9 +21,9 @@ _UNSTABLE = 6  # messages at the end that clients still change: cache marks move
 _REREAD = 0.25  # part of a body behind its known beginning, up to this many bytes,
 _REREAD_MOST = 128 * 1024  # before a longer beginning is kept
 
-# A role that no client gives, in place of the messages that are known.
-_HERE = "known"
-_HEAD = b'{"messages":[{"role":"known"}'
+# In place of the messages that are known.
+_HERE = form.STAND_IN
+_HEAD = b'{"messages":[{"role":"%s","content":""}' % _HERE.encode()
 
 
 class _Raw(msgspec.Struct):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from moontap.wire import jsontext, spans
+from moontap.wire import form, jsontext, spans
 from moontap.wire.types import (
     Asked,
     Call,
@@ -40,6 +40,7 @@ SHAPE_MARKERS = (
 
 _DONE = b"[DONE]"
 _ABSENT = (b"", b"null")
+_CONTENT = (b"", b'"', b"[", b"n")  # how it may begin
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -107,7 +108,7 @@ def read_request(body: bytes) -> Request:
         model=wire.model,
         stream=bool(wire.stream),
         session=wire.prompt_cache_key or None,
-        messages=tuple(_message(message) for message in wire.messages),
+        messages=_messages(wire.messages, body),
         asked=Asked(
             tools=bytes(wire.tools),
             tool_choice=bytes(wire.tool_choice),
@@ -232,6 +233,8 @@ class ReplyReader:
     def __init__(self) -> None:
         self.reply = Reply(choices={})
         self._calls: dict[tuple[int, int], ReplyCall] = {}
+        self._open: dict[int, list[ReplyCall]] = {}  # by choice
+        self._others: set[tuple[int, int, str]] = set()
         self._indexes = _Indexes()
 
     def feed(self, data: bytes) -> None:
@@ -293,8 +296,8 @@ class ReplyReader:
                 self._message(number, choice, message, whole=holder == "message")
             if isinstance(entry.get("finish_reason"), str):
                 choice.stop_reason = entry["finish_reason"]
-                for call in reply.calls:
-                    call.ended = call.ended or call.choice == number
+                for call in self._open.pop(number, ()):
+                    call.ended = True
 
     def _message(
         self, number: int, choice: Choice, message: Mapping[str, Any], *, whole: bool
@@ -319,7 +322,9 @@ class ReplyReader:
             if call is None:
                 call = self._calls[number, index] = ReplyCall(None, "", number, index)
                 self.reply.calls.append(call)
-            if id_ and call.id and id_ != call.id and id_ not in call.others:
+                self._open.setdefault(number, []).append(call)
+            if id_ and call.id and id_ != call.id and (number, index, id_) not in self._others:
+                self._others.add((number, index, id_))
                 call.others.append(id_)
             call.id = call.id or id_
             call.name = call.name or name
@@ -381,6 +386,32 @@ def _loose_call(entry: object) -> _ToolCall:
         jsontext.string(entry.get("id")),
         _Function(jsontext.string(function.get("name")), arguments),
     )
+
+
+def _messages(read: list[_Message], body: bytes) -> tuple[Message, ...]:
+    messages = tuple([_message(message) for message in read])
+    odd = [at for at, one in enumerate(read) if _is_odd(one, messages[at])]
+    if odd and (loose := jsontext.decode(_LOOSE_REQUEST, body)):
+        for at in odd:
+            messages[at].odd = form.looked_at(loose.messages[at], form.of_chat)
+    return messages
+
+
+def _is_odd(read: _Message, message: Message) -> bool:
+    """Whether its form may be odd: then, which is rare, it is worth to be read once more."""
+    begins = bytes(memoryview(read.content)[:1])
+    if read.role not in form.CHAT_ROLES or begins not in _CONTENT:
+        return True
+    if read.role == "tool":
+        return not begins or read.tool_call_id is None
+    for call in read.tool_calls or ():
+        if call.id is None or call.function is None or not call.function.name:
+            return True
+        if bytes(memoryview(call.function.arguments)[:1]) != b'"':
+            return True
+    if not read.tool_calls and not message.blocks:
+        return True  # it says nothing
+    return not all(map(form.is_part, message.blocks))
 
 
 def _message(message: _Message) -> Message:

@@ -42,6 +42,32 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     block: int
 
 
+class Fault(StrEnum):
+    """What is wrong with the form of something. WORD: a word that the protocol does not know.
+    MISSING: what must be there is not. KIND: a value of another kind than the protocol has.
+    FOREIGN: what another protocol has."""
+
+    WORD = "word"
+    MISSING = "missing"
+    KIND = "kind"
+    FOREIGN = "foreign"
+
+
+class Odd(msgspec.Struct, frozen=True, gc=False):
+    """A place in a message that is not of the protocol's form, see `wire.form`.
+
+    path: within the message, as `content[0].type`; `""` is the message itself. said: what stands
+    there, or in its place; meant: what belongs there; each `""` where there is no telling. block:
+    as in `Call`, where it is of one.
+    """
+
+    path: str
+    fault: Fault
+    said: str
+    meant: str
+    block: int | None = None
+
+
 @dataclass(slots=True)
 class Message:
     """One message of the history. text: what it says outside calls, results and thinking.
@@ -49,7 +75,8 @@ class Message:
     blocks: the types of its content's blocks, in order; a string is one `text`, and what is absent,
     null or `""` is none. thinking: how many bytes of JSON its thinking or `reasoning_content`
     takes, quotes left out; None where there is none. signed: a thinking block has a signature.
-    legacy: it has the `function_call` or the role of the time before `tool_calls`.
+    legacy: it has the `function_call` or the role of the time before `tool_calls`. odd: what of it
+    is not of the protocol's form.
 
     skeleton: a number for its role, its calls' ids and names and its results' ids, which is what
     clients leave as it is from request to request. said, heard: a number for its text and for the
@@ -65,6 +92,7 @@ class Message:
     thinking: int | None = None
     signed: bool = False
     legacy: bool = False
+    odd: tuple[Odd, ...] = ()
     skeleton: int = field(init=False, repr=False, compare=False)
     said: int = field(init=False, repr=False, compare=False)
     heard: int = field(init=False, repr=False, compare=False)

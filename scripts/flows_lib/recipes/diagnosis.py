@@ -59,6 +59,22 @@ async def _loops(stage: Stage) -> None:
         agent.said += [agent.result(call, "1 failed") for call in calls]
 
 
+async def _is_stopped(stage: Stage) -> None:
+    """The same until moontap answers in the API's place."""
+    agent = Agent(stage, CHAT, "Make it.", stream=False, tools=())
+    for _ in range(12):
+        agent.said += [agent.result(call, "no") for call in await agent.ask()]
+    await agent.send()
+
+
+async def _is_reminded(stage: Stage) -> None:
+    """The same three times; the model takes moontap's reminder to heart."""
+    agent = Agent(stage, MESSAGES, "Make the test pass.", stream=False)
+    while calls := await agent.ask():
+        results = [agent.result(call, "1 failed") for call in calls]
+        agent.said.append({"role": "user", "content": results})
+
+
 async def _cycles(stage: Stage) -> None:
     """Two calls that take turns, each with the result that it had."""
     agent = Agent(stage, CHAT, "Commit it.", stream=False)
@@ -286,6 +302,14 @@ RECIPES = {
             for n in range(1, 14)
         ),
         _loops,
+    ),
+    "chat-guard-stopped": Recipe(
+        tuple(replace(_whole(n, _bash(f"c{n}", "make")), headers=()) for n in range(1, 13)),
+        _is_stopped,
+        guard="block",
+    ),
+    "messages-guard-reminded": Recipe(
+        standin(script(*[step("make test")] * 3), Mint.UNIQUE), _is_reminded, guard="remind"
     ),
     "chat-cycle": Recipe(
         (*(_whole(n, _bash(f"call_{n}", _CYCLE[n % 2])) for n in range(1, 7)), _whole(7)), _cycles

@@ -16,6 +16,9 @@ INCOMPATIBLE = (
     '{"error":{"message":"tool_choice \'specified\' is incompatible with thinking enabled",'
     '"type":"invalid_request_error"}}'
 )
+MALFORMED = (
+    '{"error":{"message":"Invalid request: messages[1].role","type":"invalid_request_error"}}'
+)
 FUNCTION = {"name": "Bash", "parameters": {"type": "object", "properties": {}}}
 
 
@@ -60,6 +63,38 @@ def _answers(path: str, content: Any) -> Play:
 
 async def _legacy(stage: Stage) -> None:
     await Agent(stage, CHAT, tools=(), functions=[FUNCTION], function_call="auto").ask()
+
+
+async def _misspells(stage: Stage) -> None:
+    """A client of somebody's own: arguments as an object, a role and a member with a slip."""
+    agent = Agent(stage, CHAT, stream=False)
+    function = {"name": "Bash", "arguments": {"command": "ls"}}
+    agent.said += [
+        {"role": "assistnat", "content": "I look around."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_01Aa", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "call_01Aa", "content": "a.py"},
+        {"role": "user", "contnet": "And now?"},
+    ]
+    await agent.ask()
+
+
+async def _is_ahead(stage: Stage) -> None:
+    """A client that uses blocks which no moontap knows yet, and members that may be left out."""
+    agent = Agent(stage, MESSAGES, stream=False)
+    searched = {"type": "server_tool_use", "id": "srv_01", "name": "web_search", "input": {}}
+    hits = {"type": "web_search_tool_result_20270301", "tool_use_id": "srv_01", "content": []}
+    call = {"type": "tool_use", "id": "toolu_01Aa", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_01Aa", "content": "a.py"}
+    agent.said += [
+        {"role": "assistant", "content": [searched, hits, call]},
+        {"role": "user", "content": [result, {"type": "hologram", "data": "x"}]},
+        {"role": "system", "content": "Be brief."},
+    ]
+    await agent.ask()
 
 
 def _asks_once(*, streams: bool = False, **more: Any) -> Play:
@@ -113,6 +148,16 @@ _NEARLY = (
     _calls(3, "All done."),
 )
 
+_DONE: dict[str, Any] = {
+    "id": shapes.MESSAGE_ID.format(1),
+    "type": "message",
+    "role": "assistant",
+    "model": "kimi-k3",
+    "content": [{"type": "text", "text": "All done."}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 9, "output_tokens": 5},
+}
+
 RECIPES = {
     "messages-arguments-emptied": Recipe(
         _messages(shapes.tool_block(0, "toolu_01Aa", "ls")), _empties
@@ -148,6 +193,13 @@ RECIPES = {
     "chat-tool-choice": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, status=400, body=INCOMPATIBLE))),
         _asks_once(tool_choice=NAMED_CHOICE),
+    ),
+    "chat-malformed": Recipe(
+        standin(faulty(Fault(FaultKind.STATUS, status=400, body=MALFORMED))), _misspells
+    ),
+    "messages-newer-blocks": Recipe(
+        (whole(shapes.compact(_DONE)),),
+        _is_ahead,
     ),
     "chat-slow": Recipe((streamed(shapes.chat_said(1)),), _asks_once(streams=True), late=150),
     "chat-near-misses": Recipe(_NEARLY, _nearly),

@@ -53,6 +53,35 @@ def error(text: str, kind: str = "invalid_request_error") -> dict[str, Any]:
     return {"error": {"message": text, "type": kind}}
 
 
+GUARD = (
+    "blocked_no_progress: moontap stopped this agent: rate limit was called 12 times in a row with "
+    "the same arguments, and the result was the same each time (the limit is 12)."
+)
+LIMIT = "blocked_limit: moontap stopped this session: it has used 9 calls, and its limit is 9."
+REPLAY = "moontap replay: no recorded request matches. Nearest: exchange 1. It differs: model"
+
+
+@pytest.mark.parametrize("status", [423, 0])
+@pytest.mark.parametrize(
+    ("said", "reason", "begins"),
+    [
+        (GUARD, "guard", "moontap's guard refused the request"),
+        (LIMIT, "guard", "moontap's guard refused the request"),
+        (REPLAY, "replay", "moontap replay refused the request"),
+        # In the mouth of others.
+        ("the tool blocked_no_progress is not known", "bad-request", "The API refused"),
+        ("see moontap replay: it helps", "bad-request", "The API refused"),
+    ],
+)
+def test_what_moontap_itself_refused(said: str, reason: str, begins: str, status: int) -> None:
+    """As debug logs and a second tap have it."""
+    reply = {"type": "error", **error(said)}
+    (finding,) = found(CHECK.code, Ex([user("go")], reply, status=status))
+    assert finding.evidence.facts["reason"] == reason
+    assert finding.message.startswith(begins)
+    assert said[:100] in finding.message
+
+
 @pytest.mark.parametrize(
     ("history", "said", "reason", "place", "party"),
     [

@@ -72,15 +72,48 @@ TREE = {
 ROUND = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
 
 
+def twofold(**more: Any) -> dict[str, Any]:
+    """Each part begins with the one below it twice."""
+    below = [{"anyOf": [{"$ref": f"#/$defs/a{n}"}] * 2, **more} for n in range(25)]
+    parts = {f"a{n}": part for n, part in enumerate(below, 1)}
+    return {"$defs": {"a0": {"type": "string"}, **parts}}
+
+
+TWOFOLD = twofold()
+UNEVALUATED = twofold(unevaluatedProperties=False) | {"$ref": "#/$defs/a14"}
+
+# What an agent that draws screens declares: rows and columns, which hold each other.
+NODE = {"$ref": "#/$defs/node"}
+LAYOUT: dict[str, Any] = {
+    "type": "object",
+    "$defs": {
+        "node": {
+            "anyOf": [
+                {"properties": {"kind": {"const": kind}, "child": NODE}, "required": ["kind"]}
+                for kind in ("row", "column")
+            ]
+        }
+    },
+    "properties": {"root": NODE},
+}
+
+
+def layout(depth: int, leaf: str) -> dict[str, Any]:
+    node: dict[str, Any] = {"kind": leaf}
+    for number in range(depth):
+        node = {"kind": ("row", "column")[number % 2], "child": node}
+    return node
+
+
 @pytest.mark.parametrize(
     "exchange",
     [
+        of_messages(LAYOUT, root=layout(16, "row")),
         of_messages(READ, path="a", lines=3, mode="text", where={"x": 1}, any=[]),
         of_messages({}, path=7),
         of_messages(None, path=7),
         of_messages(DRAFT_7, a=["x", 1]),
         of_messages(TREE, left={"left": {}}),
-        of_messages(ROUND, left=1),
         of_messages({"type": "object", "properties": {"a": {"format": "date"}}}, a="today"),
         of_messages({"type": "object", "properties": {"a": {"multipleOf": 0.1}}}, a=0.3),
         of_chat(READ, '{"path": "a", "lines": 3.0}'),
@@ -123,6 +156,9 @@ def test_null_for_what_may_be_left_out_is_but_info() -> None:
         ({"properties": {"path": {"pattern": "["}}}, "regex"),
         ({"properties": {"path": {"pattern": "(a{1000}){1000}"}}}, "regex"),
         ({"description": "x" * 300_000}, "256 KB"),
+        (ROUND, "a part of it begins with itself"),
+        (TWOFOLD | {"$ref": "#/$defs/a25"}, "too much work"),
+        (UNEVALUATED, "too much work"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_but_info(schema: Any, says: str) -> None:
@@ -130,6 +166,34 @@ def test_a_schema_that_cannot_be_used_is_but_info(schema: Any, says: str) -> Non
     (finding,) = found(CODE, first, second)
     assert finding.severity is Severity.INFO
     assert says in finding.message
+
+
+@pytest.mark.parametrize(
+    ("depth", "severity", "says"),
+    [
+        (2, Severity.WARNING, "`root` does not match `anyOf`"),
+        (12, Severity.WARNING, "too much work to say where"),
+        (60, Severity.INFO, "not used for every call: it is too much work"),
+    ],
+)
+def test_a_schema_that_unfolds_with_the_value_does_not_hold_the_proxy(
+    depth: int, severity: Severity, says: str
+) -> None:
+    """16 levels took 19 s, and each one more twice as long."""
+    began = time.monotonic()
+    (finding,) = found(CODE, of_messages(LAYOUT, root=layout(depth, "typo")))
+    assert time.monotonic() - began < 3
+    assert finding.severity is severity
+    assert says in finding.message
+
+
+def test_many_calls_that_each_take_their_time_do_not_add_up() -> None:
+    """Some milliseconds each, and ten thousand of them in a reply."""
+    calls = [use(f"a{n}", name="read", root=layout(14, "typo")) for n in range(300)]
+    tools = [{"name": "read", "input_schema": LAYOUT}]
+    began = time.monotonic()
+    found(CODE, Ex(GO, message(*calls), {"tools": tools}))
+    assert time.monotonic() - began < 5
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.findings.rig import (
@@ -92,3 +94,25 @@ def test_calls_without_a_result(
 )
 def test_near_misses(name: str, exchanges: list[Ex]) -> None:
     assert found("call-unanswered", *exchanges) == []
+
+
+@pytest.mark.parametrize(
+    ("chat", "messages", "says"),
+    [
+        (0, [said(use("ls_0")), user(result("ls_1"))], "names `ls_1`. Give that result the id of"),
+        (0, [said(use("ls_0")), user(result(None))], "message 2 names no call at all. Give that"),
+        (1, [called(call("a")), answered("b")], "The call `a` of pwd in message 1 has no result:"),
+        (
+            1,
+            [called(call("a"), call("b")), answered("a"), answered("c")],
+            "in message 3 names `c`.",
+        ),
+        (0, [said(use(None, "ls")), user(result("x"))], "The call of ls that has no id in message"),
+        # Nothing tells which of the two it was meant for; nor that it was meant for any.
+        (0, [said(use("a"), use("b")), user(result("c"))], "and 1 message came after it."),
+        (0, [said(use("a")), user("no"), user(result("b"))], "and 2 messages came after it."),
+    ],
+)
+def test_a_result_that_names_another_call(chat: int, messages: list[Any], says: str) -> None:
+    for one in found("call-unanswered", Ex([*GO, *messages], chat=bool(chat))):
+        assert says in f"{one.message} {one.remedy}"

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
+from moontap.evidence.examine import examine
+from moontap.evidence.source import read
 from moontap.findings.types import Severity
+from moontap.rules import Rules
 from tests.findings.rig import Ex, answered, call, called, found, result, said, text, use, user
+from tests.samples import dump
 
 CODE = "empty-user-turn"
 REMINDER = "<system-reminder>\nthe date has changed\n</system-reminder>"
@@ -49,6 +53,7 @@ def test_a_turn_that_says_nothing(turn: dict[str, Any], chat: bool) -> None:
         user("<local-command-stdout>(no content)</local-command-stdout>"),
         user({"type": "document", "source": {}}),
         user({"type": 8}),
+        {"role": "user", "contnet": "go on"},
         {"role": "assistant", "content": "(no content)"},
         {"role": "system", "content": ""},
     ],
@@ -75,3 +80,10 @@ def test_each_turn_is_told_once() -> None:
     second = [*first, said("once more"), user("(no content)")]
     findings = found(CODE, Ex(first), Ex(first), Ex(second))
     assert [(f.exchange, f.evidence.message) for f in findings] == [(1, 2), (3, 4)]
+
+
+def test_of_one_request_it_is_said_what_would_show_more() -> None:
+    body = {"max_tokens": 9, "messages": [*BEFORE, user(text("(no content)"))]}
+    examined = examine(read("body", dump(body)), Rules())
+    (finding,) = [one.finding for one in examined.findings if one.finding.code == CODE]
+    assert "the usual sign of a client that has lost a call" in finding.remedy

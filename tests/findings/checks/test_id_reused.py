@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,41 @@ def compacted() -> list[Ex]:
     return [*turns("Bash_0", "Bash_1", "Bash_2", ask=named), last]
 
 
+def run(id_: str) -> list[Ex]:
+    """A program that makes a call and ends."""
+    (first,) = turns(id_)
+    history = [*first.messages, said(use(id_, "Bash", c=0)), user(result(id_))]
+    return [first, Ex(history, message(text("done")))]
+
+
+def cut() -> list[Ex]:
+    """A client that leaves out what came first, but for the words it began with."""
+    made = turns("Bash_0", "Bash_1", "Bash_2")
+    history = [*made[2].messages, said(use("Bash_2", "Bash", c=2)), user(result("Bash_2"))]
+    short = [history[0], *history[5:]]
+    return [*made, Ex(short, message(use("Bash_1", "Bash", c=9), id_="msg_9"))]
+
+
+def later(compaction: Ex) -> Ex:
+    """A summary of what `rewound` did."""
+    known = [said(use("Bash_0", "Bash", c=0)), user(result("Bash_0"))]
+    return replace(compaction, messages=[user("summary"), *known])
+
+
+def rewound() -> list[Ex]:
+    """The person edits the second message: the server counts on from what it sees."""
+    named = {"metadata": {"user_id": "session-1"}}
+    first, _ = turns("Bash_0", "x", ask=named)
+    history = [user("go"), said(use("Bash_0", "Bash", c=0)), user(result("Bash_0"))]
+    made = [first]
+    for n, words in enumerate(("and b?", "no: c")):
+        one = use("Bash_1", "Bash", c=n)
+        asked = [*history, said("done"), user(words)]
+        made.append(Ex(asked, message(one, id_=f"msg_{n}"), named))
+        made.append(Ex([*asked, said(one), user(result("Bash_1"))], message(text("x")), named))
+    return made
+
+
 HISTORY = [
     user("go"),
     said(use("Bash_0", "Bash", c=1)),
@@ -89,6 +125,19 @@ HISTORY = [
         ),
         ("the tap renamed it", rewritten(), [(2, "info", "Bash_0", 0)]),
         ("gone from the history", compacted(), [(4, "warning", "Bash_1", 0)]),
+        ("cut to save room", cut(), [(4, "warning", "Bash_1", 0)]),
+        ("the same program run again", [*run("a"), *run("a")], [(3, "info", "a", 0)]),
+        (
+            "run again, and reused in it",
+            [*run("a"), *turns("a", "a")],
+            [(3, "info", "a", 0), (4, "error", "a", 1)],
+        ),
+        ("went back to an earlier point", rewound(), [(4, "info", "Bash_1", 0)]),
+        (
+            "went back and then compacted",
+            [*rewound(), later(compacted()[3])],
+            [(4, "info", "Bash_1", 0), (6, "warning", "Bash_1", 0)],
+        ),
     ],
 )
 def test_an_id_that_comes_again(

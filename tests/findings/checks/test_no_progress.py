@@ -137,8 +137,8 @@ def test_a_person_who_speaks_starts_it_again() -> None:
     history = [*second.messages, said(use("toolu_1")), user(result("toolu_1"), text("and now?"))]
     third = Ex(history, message(use("toolu_2")))
     history = [*history, said(use("toolu_2")), user(result("toolu_2"))]
-    # Results and a text in one message: the client's reminder, most often.
-    assert counts(found("no-progress", first, second, third, Ex(history))) == [(3, "info")]
+    # Results and a text in one message: typed while the tool ran.
+    assert found("no-progress", first, second, third, Ex(history)) == []
     between = [
         *second.messages,
         said(use("toolu_1")),
@@ -153,7 +153,7 @@ def test_a_person_who_speaks_starts_it_again() -> None:
 @pytest.mark.parametrize(
     ("history", "expected"),
     [
-        ([user("go")], [(3, "info"), (5, "info"), (8, "warning"), (12, "warning")]),
+        ([user("go")], [(3, "info"), (5, "info"), (8, "info"), (12, "info")]),
         ([user("go"), said(use("x")), user(result("x"))], LOST),
     ],
 )
@@ -162,6 +162,68 @@ def test_an_agent_that_keeps_no_reply(history: list[Any], expected: list[tuple[i
     findings = found("no-progress", *exchanges)
     assert counts(findings) == expected
     assert "sent the same request again each time" in findings[0].message
+
+
+def loop(*tools: str, replies: int, beside: Any = None, order: int = 1) -> list[Ex]:
+    """The same calls in each reply. beside: a block beside their results."""
+    history: list[Any] = [user("go")]
+    exchanges = []
+    for number in range(replies):
+        uses = [use(f"{tool}-{number}", tool) for tool in tools][:: order if number % 2 else 1]
+        results = [result(one["id"], "x") for one in uses]
+        exchanges.append(Ex(list(history), message(*uses)))
+        history += [said(*uses), user(*results, *([beside] if beside else []))]
+    return [*exchanges, Ex(history, message(text("done")))]
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "expected", "says"),
+    [
+        (loop(*"abcde", replies=12), SAME, "The same 5 calls of a and b and c and d and 1 more"),
+        (loop(*"ab", replies=12, order=-1), SAME, "The same 2 calls of b and a were made"),
+        (loop("a", replies=5, beside=text("try again")), [], ""),
+        (loop("a", replies=5, beside=text("<system-reminder>x</system-reminder>")), SAME[:2], ""),
+        (loop("a", replies=5, beside=text("(no content)")), SAME[:2], ""),
+    ],
+)
+def test_replies_are_counted(
+    exchanges: list[Ex], expected: list[tuple[int, str]], says: str
+) -> None:
+    findings = found("no-progress", *exchanges)
+    assert counts(findings) == expected
+    assert not findings or says in findings[-1].message
+
+
+# As they are after the redaction; live, the guard sees them as they were.
+MASK = "sk-" + "*" * 24
+
+
+@pytest.mark.parametrize("write", [messages, chat])
+@pytest.mark.parametrize(
+    ("step", "masked"),
+    [
+        (("token", {}, MASK), True),
+        (("token", {}, '{"key":"*****"}'), True),
+        (("login", {"key": "*" * 9}, "ok"), True),
+        (("token", {}, "**bold** and *** a rule"), False),
+    ],
+)
+def test_masked_texts_may_have_differed(
+    write: Callable[..., list[Ex]], step: Step, masked: bool
+) -> None:
+    findings = found("no-progress", *write([step] * 12))
+    top = (12, "warning") if masked else (12, "error")
+    assert counts(findings) == [*SAME[:3], top]
+    assert ("may have differed" in findings[-1].message) is masked
+    assert findings[-1].evidence.facts["masked"] is masked
+
+
+@pytest.mark.parametrize("write", [messages, chat])
+def test_a_second_run_with_equal_ids_counts_as_the_first(write: Callable[..., list[Ex]]) -> None:
+    """K2 numbers calls from the start of a conversation: its second run sends the same bytes."""
+    short, long = write([PWD] * 2), write([PWD] * 6)
+    assert counts(found("no-progress", *short, *long)) == SAME[:2]
+    assert counts(found("no-progress", *long, *long)) == SAME[:2] * 2
 
 
 @pytest.mark.parametrize("choice", ["any", "tool"])

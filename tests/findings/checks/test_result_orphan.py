@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.findings.rig import (
@@ -75,3 +77,25 @@ def test_results_without_a_call(
 )
 def test_near_misses(name: str, exchanges: list[Ex]) -> None:
     assert found("result-orphan", *exchanges) == []
+
+
+@pytest.mark.parametrize(
+    ("chat", "messages", "says"),
+    [
+        (0, [said(use("ls_0", "ls")), user(result("ls_1"))], "is the call `ls_0` of ls in message"),
+        (1, [called(call("a")), answered("b")], "Give the result the id of its call, `a`."),
+        (
+            1,
+            [called(call("a"), call("b")), answered("c"), answered("d")],
+            "the one that waits for a result is the call `",
+        ),
+        (0, [said(use(None, "ls")), user(result("x"))], "is the call of ls that has no id in mes"),
+        (0, [said(use("a"), use("b")), user(result("c"))], "that no message before it has. Cut"),
+        (0, [said(use("a")), user("no"), user(result("b"))], "that no message before it has. Cut"),
+    ],
+)
+def test_the_call_that_waits_is_named(chat: int, messages: list[Any], says: str) -> None:
+    findings = found("result-orphan", Ex([*GO, *messages], chat=bool(chat)))
+    assert findings
+    for one in findings:
+        assert says in f"{one.message} {one.remedy}"

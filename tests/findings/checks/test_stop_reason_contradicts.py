@@ -47,7 +47,7 @@ def streamed(finish: str | None, *, done: bool = True) -> bytes:
         (chat(completion(SAID, "tool_calls")), "ends with `tool_calls`, and there is no call"),
         (chat(completion(called(call()), "stop")), "holds a call, and ends with `stop`"),
         (chat(streamed("stop")), "holds a call, and ends with `stop`"),
-        (chat(streamed("stop"), tool_choice="required"), "holds a call"),
+        (chat(streamed("stop"), tool_choice="auto"), "holds a call"),
     ],
 )
 def test_a_contradiction(exchange: Ex, says: str) -> None:
@@ -69,7 +69,9 @@ def test_a_contradiction(exchange: Ex, says: str) -> None:
         chat(completion(called(call()), "length")),
         chat(completion({"role": "assistant", "function_call": {}}, "function_call")),
         chat(streamed("tool_calls")),
-        # OpenAI itself does so where a certain tool was asked for.
+        # OpenAI itself does so where a certain tool, or some call, was demanded.
+        chat(completion(called(call()), "stop"), tool_choice="required"),
+        chat(streamed("stop"), tool_choice="required"),
         chat(completion(called(call()), "stop"), tool_choice=FUNCTION),
         # No stop reason, no end, or events that could not be read: nothing is known.
         chat(streamed(None)),

@@ -10,6 +10,7 @@ from moontap.capture.diagnosis import Diagnosis
 from moontap.findings.types import Evidence, Finding, Party, Severity
 from moontap.report.story.conversation import Account
 from moontap.report.story.told import Told
+from moontap.rules import Rules
 from tests.findings.rig import Ex, flows, message, result, said, text, use, user
 
 
@@ -32,11 +33,13 @@ def finding(
     return Finding(code, severity, party, exchange=exchange, **(given | more))
 
 
-def account(exchanges: Iterable[Ex], findings: Iterable[Finding] = ()) -> Account:
+def account(
+    exchanges: Iterable[Ex], findings: Iterable[Finding] = (), rules: Rules | None = None
+) -> Account:
     """The account of a conversation. What the checks find in it is left out."""
     given = list(findings)
     made: Account | None = None
-    for looked in Diagnosis().flows(flows(*exchanges)):
+    for looked in Diagnosis(rules).flows(flows(*exchanges)):
         assert looked.turn, looked.unread
         made = made or Account.of(looked.turn)
         made.add(looked.turn, [one for one in given if one.exchange == looked.number])

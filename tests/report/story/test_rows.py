@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from moontap.report.story.fold import Row, fold
 from moontap.report.story.rows import numbers, words
 from moontap.report.story.told import Told
+from moontap.rules import Rules, load_rules
 from tests.findings.rig import (
     Ex,
     answered,
@@ -142,6 +144,17 @@ def test_each_exchange_is_told(exchanges: list[Ex], rows: list[str]) -> None:
 def test_results_that_change_are_progress() -> None:
     polling = rounds(["ls"] * 6, results={n: f"{n} left" for n in range(6)})
     assert told(polling)[-1].endswith("; the results differ")
+
+
+def test_what_the_rules_leave_out_makes_no_difference(tmp_path: Path) -> None:
+    """A row said "the results differ" beside a finding that they were the same each time."""
+    file = tmp_path / "rules.yaml"
+    file.write_text("progress: {ignore: [{tool: Bash, arguments: [$.n], results: [$.at]}]}\n")
+    results = {n: f'{{"at": {n}, "state": "running"}}' for n in range(6)}
+    exchanges = rounds(["ls"] * 6, results=results)
+    for rules, words_ in ((load_rules(str(file)), "are the same"), (Rules(), "differ")):
+        rows = fold(account(exchanges, rules=rules).exchanges, lambda one: False)
+        assert words(rows[-1], rows[0]).endswith(f"; the results {words_}")
 
 
 def test_what_is_left_out_is_counted() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moontap.findings.types import Evidence, Finding, Party, Severity
 from moontap.report.story.account import account as account_of
+from moontap.report.story.conversation import Account
 from moontap.report.story.limits import Source
+from moontap.report.story.remedy import Ran
 from moontap.report.story.tell import tell
 from tests.findings.rig import Ex, message, text, user
 from tests.report.story.telling import account, finding, rounds
@@ -128,6 +131,116 @@ def test_nothing_is_missing_where_all_is_there() -> None:
 def test_there_is_a_command_to_paste(found: Finding, command: str) -> None:
     said = told(rounds(["ls"], final="Done."), [found]).splitlines()
     assert said[-1] == f"    {command}"
+
+
+LOOP_AT = "flow-2"
+
+
+def looping(turns: int, **facts: Any) -> str:
+    """An agent that gets the same result again and again from its second call on; what was found
+    is what the check says at its last threshold."""
+    found = [
+        finding(
+            "no-progress",
+            at,
+            severity,
+            message=f"Bash was called {count} times in a row, and so on.",
+            evidence=Evidence(facts={"first_flow": LOOP_AT, "count": count, **facts}),
+        )
+        for at, count, severity in ((7, 5, Severity.WARNING), (14, 12, Severity.ERROR))
+    ]
+    return told(rounds(["ls", *["date"] * turns], final="Done."), found)
+
+
+def test_a_loop_is_as_long_as_it_was() -> None:
+    """The check counts up to its last threshold; the loop of the run was 155 calls long."""
+    said = looping(30)
+    assert (
+        "exchange 2-32: Bash was called 30 times in a row, and so on [no-progress, error]" in said
+    )
+    assert "Where it went wrong first: exchange 2 (flow flow-2)" in said
+    rows = " ".join(said.partition("Where it went wrong")[0].split())
+    # The first of the results is that of another call.
+    assert (
+        '2-31 30 times: one result comes back; the model calls Bash {"command":"date"} as Bash_1; '
+        "the results are the same << no-progress (it begins here)"
+    ) in rows
+
+
+def test_a_loop_that_nobody_counted_is_told_as_it_was_found() -> None:
+    said = looping(30, first_flow="elsewhere")
+    assert "exchange 7-14: Bash was called 12 times in a row" in said
+    assert "Where it went wrong first: exchange 7 (flow flow-7)" in said
+
+
+SEEN = rounds(["ls", "date"], id_="Bash_0", final="Done.")
+UNIQUE = rounds(["ls", "date"], final="Done.")
+STUCK = finding("no-progress", remedy="Make the ids unique.")
+LOST = finding("no-progress", remedy="Send a result.", evidence=Evidence(facts={"lost": True}))
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "found", "ran", "words", "command"),
+    [
+        (SEEN, finding("id-reused"), Ran(), "Mend id-reused.", "moontap run -- COMMAND"),
+        (SEEN, finding("id-reused"), Ran("all"), "Mend id-reused.", "moontap run -- COMMAND"),
+        (
+            SEEN,
+            finding("id-reused"),
+            Ran("off"),
+            "It ran with rewriting off: leave out --rewrite off",
+            "moontap run -- COMMAND",
+        ),
+        (UNIQUE, STUCK, Ran(), "let the guard remind it", "moontap run --guard block -- COMMAND"),
+        (
+            UNIQUE,
+            STUCK,
+            Ran("all", "remind"),
+            "reminders alone did not",
+            "moontap run --guard block -- COMMAND",
+        ),
+        (UNIQUE, STUCK, Ran("all", "block"), "guard.block", "moontap show flow-1 x.flow"),
+        (UNIQUE, LOST, Ran("all"), "Send a result.", "moontap run --guard block -- COMMAND"),
+    ],
+)
+def test_nothing_is_advised_that_was_done_already(
+    exchanges: list[Ex], found: Finding, ran: Ran, words: str, command: str
+) -> None:
+    said = told(exchanges, [found], ran=ran)
+    advised = " ".join(said.partition("What to try: ")[2].split())
+    assert words in advised
+    assert advised.endswith(command)
+    if found is STUCK:
+        assert "unique" not in advised
+
+
+def stopped(found: list[Finding]) -> Account:
+    one = account(rounds(["ls"], final="Done."), found)
+    one.exchanges[-1] = replace(one.exchanges[-1], stopped="blocked_no_progress", repeats=2)
+    return one
+
+
+@pytest.mark.parametrize("found", [[], [finding("no-progress", severity=Severity.INFO)], [STUCK]])
+def test_a_run_that_was_stopped_says_so_first(found: list[Finding]) -> None:
+    accounts = {1: stopped(found)}
+    said = "\n".join(account_of(Source("x.flow", 2, 2), accounts, width=1000))
+    first, _, rest = said.partition("\n")
+    assert first == "x.flow: 2 exchanges, 1 conversation, moontap stopped it"
+    assert "\nmoontap stopped it at exchange 2: the same had been done 2 times in a row" in rest
+    assert rest.index("moontap stopped it at") < rest.index("the user says")
+    assert "Nothing went wrong" not in said
+    assert "moontap.guard.release" in rest
+    many = {**accounts, 2: account(GOOD[0])}
+    head = account_of(Source("x.flow", 4, 4), many, width=1000)[0]
+    assert head.endswith("2 conversations, moontap stopped 1, something went wrong in 1")
+
+
+def test_a_path_is_never_broken() -> None:
+    path = f"'{'some folder/' * 12}x.flow'"
+    said = file(GOOD, name=path, rules=f"rules: {path}, as in the run").splitlines()
+    assert said[0].startswith(f"{path}:")
+    assert any(path in line for line in said[1:])
+    assert path.replace("some ", "some_") in file(GOOD, name=path.replace("some ", "some_"))
 
 
 def file(*conversations: tuple[list[Ex], list[Finding]], full: bool = False, **more: Any) -> str:

@@ -1,7 +1,7 @@
-"""`reproduce.py` of a bundle: what was captured put into one of the programs of this folder.
+"""`reproduce.py` of a bundle: what was captured put into the program of this folder.
 
-What to ask for in, the text of a program out. The programs need httpx alone, which both official
-SDKs bring, and nothing of moontap; they are copied, never imported.
+What to ask for in, the text of the program out. It needs httpx alone, which both official SDKs
+bring, and nothing of moontap; it is copied, never imported.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ NAME = "reproduce.py"
 KEY, BASE_URL = "MOONSHOT_API_KEY", "MOONSHOT_BASE_URL"
 """The variables that it reads."""
 
-_PROGRAMS = {Protocol.ANTHROPIC: "messages.py", Protocol.OPENAI: "chat.py"}
+_PROGRAM = "program.py"
 _BEGIN, _END = "# Captured:\n", "# End of what was captured.\n"
 
 
@@ -44,11 +44,12 @@ class Captured:
 
 
 def program(protocol: Protocol, values: dict[str, Any]) -> str:
-    """The program, with its constants as given."""
-    file = resources.files(__package__) / _PROGRAMS[protocol]
+    """The program, with its constants as given. The protocol is none of them: a rule that scrubs
+    words is not to change it."""
+    file = resources.files(__package__) / _PROGRAM
     before, _, rest = file.read_text("utf-8").partition(_BEGIN)
     _, _, after = rest.partition(_END)
-    lines = []
+    lines = [f"PROTOCOL = {protocol.value!r}\n"]
     for name, value in values.items():
         of_type = ": list[Any]" if isinstance(value, list) else ""
         lines.append(f"{name}{of_type} = {_literal(value)}\n")

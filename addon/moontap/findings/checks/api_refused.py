@@ -72,10 +72,10 @@ def _message(
     page = " (a page of HTML)" if error.page else ""
     where = f"; it is in message {place.message}" if place else ""
     said = f', "{short(error.text, 120)}"' if reason.code in _QUOTED and error.text else ""
-    return f"The API refused the request{status}{page}: {sentence}{where}{said}."
+    return f"{reason.by} refused the request{status}{page}: {sentence}{where}{said}."
 
 
-_QUOTED = ("bad-request", "server-error", "not-allowed", "not-there")
+_QUOTED = ("bad-request", "server-error", "not-allowed", "not-there", "guard", "replay")
 
 
 def _form(turn: Turn, got: Got, error: Error) -> str:
@@ -111,7 +111,8 @@ block that it points at were looked up in the request (both count from 0).
 A 400 comes again with every later turn of the conversation, for the history stays: mend the history
 or begin anew. `overloaded`, `rate-limit`, `server-error` and `gateway-timeout` pass, and are
 warnings. `form` says how the error was written: the 401 of Moonshot's Messages endpoint comes as
-`openai-chat`, so that Anthropic's SDK shows it without its text, and the 504 is a page of HTML.""",
+`openai-chat`, so that Anthropic's SDK shows it without its text, and the 504 is a page of HTML.
+`guard` and `replay` are moontap's own answers, met in a log or behind a second tap.""",
     example="""\
 HTTP/1.1 400 Bad Request
 

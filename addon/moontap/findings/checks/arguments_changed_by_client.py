@@ -6,6 +6,7 @@ from moontap.findings import arguments
 from moontap.findings.check import Check
 from moontap.findings.echoes import echoes, matched
 from moontap.findings.excerpts import excerpt
+from moontap.findings.naming import tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -23,7 +24,7 @@ def look(turn: Turn) -> Iterator[Found]:
             emptied = given.value and back.runs and not back.value
             what = "emptied" if emptied else "changed"
             yield Found(
-                f"The arguments of {call.name} came back {what} in message {position}.",
+                f"The arguments of {tool_named(call.name)} came back {what} in message {position}.",
                 about=(what, call.name),
                 evidence=Evidence(
                     message=position,

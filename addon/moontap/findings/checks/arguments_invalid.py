@@ -9,6 +9,8 @@ from moontap.findings.check import Check
 from moontap.findings.cutoff import cut_calls
 from moontap.findings.echoes import was_delivered
 from moontap.findings.excerpts import excerpt
+from moontap.findings.misformed import is_misformed
+from moontap.findings.naming import tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -17,7 +19,7 @@ _NAMES = {str: "a string", list: "an array", bool: "a boolean", int: "a number",
 
 def look(turn: Turn) -> Iterator[Found]:
     """The calls of the reply, and those of the history that no reply delivered. A call that was cut
-    off is `call-truncated`."""
+    off is `call-truncated`, one that the client wrote in another form `message-malformed`."""
     cut = cut_calls(turn)
     for number, call in enumerate(turn.got.calls if turn.got else ()):
         text = call.arguments
@@ -31,11 +33,15 @@ def look(turn: Turn) -> Iterator[Found]:
             excerpt=excerpt(text),
             facts={"tool": call.name},
         )
-        yield _found(read, f"The call of {call.name or 'a tool'}", call.name, call.id, text, where)
+        yield _found(
+            read, f"The call of {tool_named(call.name, 'a tool')}", call.name, call.id, text, where
+        )
     for position, message in turn.sent.fresh() if turn.sent else ():
         for one in message.calls:
             read = arguments.read(one.arguments)
             if read.shape is Shape.OBJECT or was_delivered(turn, position, one):
+                continue
+            if is_misformed(message, one):
                 continue
             where = Evidence(
                 message=position,
@@ -44,7 +50,7 @@ def look(turn: Turn) -> Iterator[Found]:
                 excerpt=excerpt(one.arguments),
                 facts={"tool": one.name},
             )
-            who = f"The call of {one.name or 'a tool'} in message {position}"
+            who = f"The call of {tool_named(one.name, 'a tool')} in message {position}"
             text = one.arguments.decode("utf-8", "replace")
             yield _found(read, who, one.name, one.id, text, where)
 

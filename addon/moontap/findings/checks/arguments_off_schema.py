@@ -7,26 +7,31 @@ from moontap.findings.check import Check
 from moontap.findings.cutoff import cut_calls
 from moontap.findings.declared import declared
 from moontap.findings.echoes import was_delivered
+from moontap.findings.effort import Allowance
 from moontap.findings.excerpts import excerpt
-from moontap.findings.schemas import Schema
+from moontap.findings.misformed import is_misformed
+from moontap.findings.naming import tool_named
+from moontap.findings.schemas import Verdict
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
 
 def look(turn: Turn) -> Iterator[Found]:
     """The calls of the reply, and those of the history that no reply delivered."""
-    for tool, text, where in _calls(turn):
+    allowance = Allowance()
+    for tool, text, where, party in _calls(turn):
         assert turn.sent  # else there are no tools to look at
         schema = declared(turn.sent.request.asked).schemas.get(tool)
         if schema is None:
             continue
         read = arguments.read(text)
         if read.runs:
-            yield from _mismatches(tool, schema, read.value, where)
+            verdict = schema.check(read.value, allowance)
+            yield from _mismatches(tool, verdict, where, party)
 
 
-def _calls(turn: Turn) -> Iterator[tuple[str, str | bytes, Evidence]]:
-    """Tool, arguments and place of each call."""
+def _calls(turn: Turn) -> Iterator[tuple[str, str | bytes, Evidence, Party | None]]:
+    """Tool, arguments and place of each call, and who wrote it, where that is plain."""
     if turn.sent is None:
         return
     cut = cut_calls(turn)
@@ -39,32 +44,40 @@ def _calls(turn: Turn) -> Iterator[tuple[str, str | bytes, Evidence]]:
                 Evidence(
                     choice=call.choice, index=call.index, ids=(call.id,), excerpt=excerpt(text)
                 ),
+                None,
             )
     for position, message in turn.sent.fresh():
         for one in message.calls:
             if not was_delivered(turn, position, one):
                 short = excerpt(one.arguments)
                 where = Evidence(position, one.block, ids=(one.id,), excerpt=short)
-                yield one.name, one.arguments, where
+                # No model writes them in another form than the protocol's.
+                party = Party.CLIENT if is_misformed(message, one) else None
+                yield one.name, one.arguments, where, party
 
 
-def _mismatches(tool: str, schema: Schema, value: object, where: Evidence) -> Iterator[Found]:
-    found = schema.check(value)
-    if schema.why is not None:
+def _mismatches(
+    tool: str, verdict: Verdict, where: Evidence, party: Party | None
+) -> Iterator[Found]:
+    found = verdict.found
+    if verdict.why is not None:
+        what = "is not used for every call" if verdict.sound else "cannot be used"
+        then = "" if verdict.sound else ", so its calls are not checked"
         yield Found(
-            f"The schema of {tool} cannot be used, so its calls are not checked: {schema.why}.",
+            f"The schema of {tool_named(tool)} {what}{then}: {verdict.why}.",
             about=("schema", tool),
             evidence=Evidence(facts={"tool": tool}),
             severity=Severity.INFO,
             party=Party.CLIENT,
-            remedy="Check the tool's schema against the JSON Schema draft that it names.",
+            remedy=_FLATTER if verdict.sound else _CHECK_IT,
         )
         return
     if not found:
         return
     paths = {one.path: one.keyword for one in found}
     yield Found(
-        f"The arguments of {tool} do not match its schema: {'; '.join(m.says for m in found[:3])}.",
+        f"The arguments of {tool_named(tool)} do not match its schema: "
+        f"{'; '.join(m.says for m in found[:3])}.",
         about=(tool, tuple(sorted(paths.items()))),
         evidence=Evidence(
             where.message,
@@ -76,7 +89,14 @@ def _mismatches(tool: str, schema: Schema, value: object, where: Evidence) -> It
             {"tool": tool, "paths": list(paths)},
         ),
         severity=Severity.INFO if all(one.null for one in found) else None,
+        party=party,
+        remedy=_BY_HAND if party else None,
     )
+
+
+_CHECK_IT = "Check the tool's schema against the JSON Schema draft that it names."
+_FLATTER = "Keep the schema flatter: branches that hold each other multiply with every level."
+_BY_HAND = "Correct the call where the request is made: no model has written it like that."
 
 
 CHECK = Check(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from moontap.findings.check import Check
 from moontap.findings.cutoff import Cause, cut_calls
 from moontap.findings.excerpts import excerpt
+from moontap.findings.naming import tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 from moontap.wire.types import ReplyCall
@@ -24,24 +25,35 @@ def _by_limit(turn: Turn, call: ReplyCall) -> Found:
     return _found(
         turn,
         call,
-        f"The reply reached its limit{of} within the arguments of {call.name or 'a call'}.",
+        f"The reply reached its limit{of} within the arguments of {_tool(call)}.",
         party=Party.CLIENT if of else None,
         limit=int(limit) if of else None,
+        by_limit=True,
     )
 
 
 def _by_error(turn: Turn, call: ReplyCall) -> Found:
-    says = f"The server sent an error before the arguments of {call.name or 'a call'} were done."
+    says = f"The server sent an error before the arguments of {_tool(call)} were done."
     return _found(turn, call, says)
 
 
 def _by_break(turn: Turn, call: ReplyCall) -> Found:
-    says = f"The reply broke off before the arguments of {call.name or 'a call'} were done."
+    says = f"The reply broke off before the arguments of {_tool(call)} were done."
     return _found(turn, call, says, party=Party.NETWORK)
 
 
+def _tool(call: ReplyCall) -> str:
+    return tool_named(call.name, "a call")
+
+
 def _found(
-    turn: Turn, call: ReplyCall, says: str, party: Party | None = None, limit: int | None = None
+    turn: Turn,
+    call: ReplyCall,
+    says: str,
+    party: Party | None = None,
+    limit: int | None = None,
+    *,
+    by_limit: bool = False,
 ) -> Found:
     facts: dict[str, object] = {"tool": call.name, "arguments_length": len(call.arguments)}
     return Found(
@@ -55,7 +67,7 @@ def _found(
             facts=facts | ({} if limit is None else {"limit": limit}),
         ),
         party=party,
-        remedy=None if limit is None else _RAISE,
+        remedy=_RAISE if by_limit else None,
     )
 
 
@@ -81,6 +93,7 @@ retry send the request once more instead, and the half call is gone.""",
 {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta",
  "partial_json": "{\\"file_path\\": \\"report.md\\", \\"content\\": \\"# Sum"}}
 {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}""",
-    remedy="Do not run the call; send the request again.",
+    remedy="Do not run the call. Where the stop reason is `length` or `max_tokens`, raise "
+    "`max_tokens`; else send the request again.",
     look=look,
 )

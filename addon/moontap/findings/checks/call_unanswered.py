@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import counted, named
+from moontap.findings.mismatch import by_call
+from moontap.findings.naming import call_of, counted, named
 from moontap.findings.strays import Why, strays
 from moontap.findings.turn import Sent, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.pairing import Place
 from moontap.wire.types import Call
 
 
@@ -16,27 +18,41 @@ def look(turn: Turn) -> Iterator[Found]:
     if sent is None:
         return
     early = {stray.result.id for stray in strays(turn) if stray.why is Why.EARLY}
-    for position, call in _unanswered(sent):
+    together = by_call(turn)
+    for (position, number), call in _unanswered(sent):
         if call.id in early:
             continue  # its result is there, in the wrong place
+        other = together.get((position, number))
         behind = len(sent.request.messages) - 1 - position
+        end = f"has no result, and {counted(behind, 'message')} came after it"
+        if other:
+            names = named(other.result.id) if other.result.id else "no call at all"
+            end = f"has no result: the one in message {other.message} names {names}"
         yield Found(
-            f"The call {named(call.id)} of {call.name or 'a tool without a name'} in message "
-            f"{position} has no result, and {counted(behind, 'message')} came after it.",
+            f"The {call_of(call.id, call.name)} in message {position} {end}.",
             about=(position, call.id, call.block),
             evidence=Evidence(
-                message=position, block=call.block, ids=(call.id,), facts={"tool": call.name}
+                message=position,
+                block=call.block,
+                ids=(call.id,),
+                facts={"tool": call.name} | ({"named_instead": other.result.id} if other else {}),
             ),
+            remedy=_rename(call) if other else None,
         )
 
 
-def _unanswered(sent: Sent) -> Iterator[tuple[int, Call]]:
+def _rename(call: Call) -> str | None:
+    """Where the call has no id itself, no result can name it."""
+    return f"Give that result the id of its call, {named(call.id)}." if call.id else None
+
+
+def _unanswered(sent: Sent) -> Iterator[tuple[Place, Call]]:
     """From the last message seen before on: it may have ended its request with calls."""
     messages, answers = sent.request.messages, sent.pairing.answers
     for position in range(max(sent.new - 1, 0), len(messages) - 1):
         for number, call in enumerate(messages[position].calls):
             if (position, number) not in answers:
-                yield position, call
+                yield (position, number), call
 
 
 CHECK = Check(

@@ -1,16 +1,15 @@
 """A user turn that says nothing, or that holds what clients put in place of nothing."""
 
-import re
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.excerpts import excerpt
+from moontap.findings.reminders import without_reminders
 from moontap.findings.steps import says_nothing
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 from moontap.wire.types import Message
 
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _READABLE = {"text"}
 
 
@@ -21,22 +20,31 @@ def look(turn: Turn) -> Iterator[Found]:
             continue
         if set(message.blocks) - _READABLE or not _is_empty(message):
             continue
+        if any(odd.path == "content" and odd.meant == "content" for odd in message.odd):
+            continue  # it stands there under another name: `message-malformed`
         shown = excerpt(message.text.strip())
         what = f"holds nothing but `{shown}`" if shown else "is empty"
         yield Found(
             f"The user turn in message {position} {what}.",
             about=position,
             evidence=Evidence(message=position, excerpt=shown),
+            remedy=_ALONE if shown and Part.TURNS not in turn.parts else None,
         )
 
 
 def _is_empty(message: Message) -> bool:
     """What a client adds to every turn does not count; alone it is no empty turn either."""
-    text = _REMINDER.sub("", message.text) if "<system-reminder>" in message.text else message.text
+    text = without_reminders(message.text)
     if len(text) > 400 or not all(says_nothing(line) for line in text.split("\n")):
         return False
     return bool(text.strip()) or not message.text.strip()
 
+
+_ALONE = (
+    "This is the usual sign of a client that has lost a call with its result; one request alone "
+    "cannot show which. Record a run with `moontap run -- COMMAND`: it shows that, and its unique "
+    "ids mostly end it."
+)
 
 CHECK = Check(
     code="empty-user-turn",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import counted, named
+from moontap.findings.naming import call_of, counted, named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -14,7 +14,7 @@ def look(turn: Turn) -> Iterator[Found]:
         if call.others:
             count = len(call.others)
             yield Found(
-                f"The call {named(call.id)} of {call.name or 'a tool without a name'} got "
+                f"The {call_of(call.id, call.name)} got "
                 f"{counted(count, 'other id')} later in its stream, "
                 f"{named(call.others[0])} first.",
                 evidence=Evidence(

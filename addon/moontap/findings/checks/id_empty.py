@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import is_empty
+from moontap.findings.naming import is_empty, tool_named
 from moontap.findings.turn import Sent, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -36,9 +36,13 @@ def _in_reply(turn: Turn) -> Iterator[Found]:
 
 
 def _in_calls(turn: Turn, sent: Sent) -> Iterator[Found]:
+    came_so = None
     for position, message in sent.fresh():
         for call in message.calls:
-            if is_empty(call.id) and not _came_so(turn):
+            if not is_empty(call.id):
+                continue
+            came_so = _came_so(turn) if came_so is None else came_so
+            if not came_so:
                 # In a history from before the tap, nobody knows who left it empty.
                 party = Party.CLIENT if turn.before.last else Party.API
                 yield Found(
@@ -75,7 +79,7 @@ def _in_results(sent: Sent) -> Iterator[Found]:
 
 
 def _tool(name: str) -> str:
-    return name or "a tool without a name"
+    return tool_named(name)
 
 
 def _way(id_: str | None) -> str:

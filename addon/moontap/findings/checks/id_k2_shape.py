@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import is_empty, named
+from moontap.findings.naming import is_empty, named, tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 from moontap.ids import Style, style_for
@@ -16,11 +16,11 @@ def look(turn: Turn) -> Iterator[Found]:
     for call, upstream in zip(turn.got.calls, turn.got.upstream_ids, strict=True):
         if upstream is None or is_empty(upstream) or _has_shape(upstream, call.name):
             continue
-        broken = _is_broken(upstream, call.name)
+        broken, name = _is_broken(upstream, call.name), tool_named(call.name, "name")
         what = "has lost its shape" if broken else "is of another kind"
         yield Found(
             f"The id {named(upstream)} {what}: {turn.model} counts its calls as "
-            f"`functions.{call.name or 'name'}:0`, `functions.{call.name or 'name'}:1`, and so on.",
+            f"`functions.{name}:0`, `functions.{name}:1`, and so on.",
             about=broken,
             evidence=Evidence(
                 choice=call.choice,

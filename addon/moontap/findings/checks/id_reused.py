@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from moontap.findings.check import Check
 from moontap.findings.conversation import Use, digest
 from moontap.findings.losses import doomed
-from moontap.findings.naming import is_empty, minting, named
+from moontap.findings.naming import Minting, is_empty, minting, named, tool_named
 from moontap.findings.turn import Sent, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 from moontap.lineage import Tracked
@@ -21,6 +21,7 @@ def look(turn: Turn) -> Iterator[Found]:
 def _in_reply(turn: Turn) -> Iterator[Found]:
     if not any(call.duplicate for call in turn.delivered):
         return
+    how: Minting | None = None
     again = {call.origin.upstream_id for call in turn.sent.again} if turn.sent else set()
     visible = {id(call) for call in doomed(turn)}
     for call in turn.delivered:
@@ -30,24 +31,26 @@ def _in_reply(turn: Turn) -> Iterator[Found]:
             continue
         if upstream in again and id(call) not in visible:
             continue  # another answer to the same request: the client takes one of the two
-        renamed = call.id != upstream
-        severity = Severity.INFO if renamed else Severity.WARNING
+        harmless = call.id != upstream or turn.before.given_up(use)
+        severity = Severity.INFO if harmless else Severity.WARNING
         if id(call) in visible:
             severity = Severity.ERROR
         said = turn.before.found.get((CHECK.code, upstream))
         if said is None or said.rank < severity.rank:  # the words cost a look at the history
-            yield _found(turn, call, use, severity, len(visible))
+            how = how or minting(turn)
+            yield _found(call, use, severity, len(visible), how)
 
 
 def _found(
-    turn: Turn, call: Tracked[Origin], use: Use, severity: Severity, predicted: int
+    call: Tracked[Origin], use: Use, severity: Severity, predicted: int, how: Minting
 ) -> Found:
     upstream, renamed = call.origin.upstream_id, call.id != call.origin.upstream_id
     same = (use.tool, use.arguments) == (call.name, digest(call.arguments))
-    how = minting(turn)
     what = "the same call" if same else _other(use, call)
     first = f"in exchange {use.exchange}" if use.exchange else "earlier in the history"
+    gone = not renamed and severity is Severity.INFO
     seen = f"; the client got {named(call.id)} in its place" if renamed else ""
+    seen = "; the client went back before that one, and has it once" if gone else seen
     return Found(
         f"The id {named(upstream)} was used {first} and came again for {what}{seen}: "
         f"the API {how.words}.",
@@ -68,14 +71,14 @@ def _found(
             },
         ),
         severity=severity,
-        remedy=_RENAMED if renamed else None,
+        remedy=_RENAMED if renamed else _GONE if gone else None,
     )
 
 
 def _other(use: Use, call: Tracked[Origin]) -> str:
     if use.tool == call.name:
-        return f"a call of {call.name} with other arguments"
-    return f"another tool ({call.name} after {use.tool})"
+        return f"a call of {tool_named(call.name)} with other arguments"
+    return f"another tool ({tool_named(call.name)} after {tool_named(use.tool)})"
 
 
 def _in_history(turn: Turn) -> Iterator[Found]:
@@ -116,6 +119,7 @@ def _first_places(sent: Sent) -> dict[str | None, int]:
     return places
 
 
+_GONE = "Nothing to do: the client sees it once."
 _RENAMED = "Nothing to do while the tap rewrites; without it the client would see the id twice."
 
 CHECK = Check(
@@ -134,8 +138,9 @@ CHECK = Check(
         "Claude Code keeps the first pair and drops the later ones with their results "
         "(`pair-dropped-by-client`), so the model never sees them and repeats itself. "
         "`error`: the client sees the id twice in the history it keeps. `warning`: the first use "
-        "is no longer in its history. `info`: the tap has renamed it. `predicted_drops` is how "
-        "many calls of that response such a client will drop."
+        "is no longer in its history. `info`: the tap has renamed it, or the client went back "
+        "before the first use: a rewind, or another run that begins with the same words. "
+        "`predicted_drops` is how many calls of that response such a client will drop."
     ),
     example=(
         'response 1:  tool_use Bash_0 {"command": "pwd"}\n'

@@ -1,12 +1,15 @@
 """The same id for two calls of one response."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from moontap.findings.check import Check
 from moontap.findings.naming import is_empty, named
 from moontap.findings.turn import Got, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.wire.types import ReplyCall
+
+_SHOWN = 8  # ids in a sentence
 
 
 def look(turn: Turn) -> Iterator[Found]:
@@ -35,13 +38,14 @@ def _in_reply(got: Got) -> Iterator[Found]:
         for n, (call, upstream) in enumerate(zip(got.calls, got.upstream_ids, strict=True))
     }
     repeated = _repeated((call.choice, upstream) for call, upstream in places.values())
+    alike: dict[tuple[int, str | None], list[ReplyCall]] = {}
+    for call, upstream in places.values() if repeated else ():
+        alike.setdefault((call.choice, upstream), []).append(call)
     for (choice, id_), count in repeated:
-        calls = [
-            call for call, upstream in places.values() if (call.choice, upstream) == (choice, id_)
-        ]
+        calls = alike[choice, id_]
         seen = [call.id for call in calls]
         apart = len(set(seen)) == count
-        made = f"; the client got {', '.join(map(named, seen))}" if apart else ""
+        made = f"; the client got {_some(seen)}" if apart else ""
         yield Found(
             f"One response has the id {named(id_)} for {count} calls{made}.",
             about=id_,
@@ -53,6 +57,11 @@ def _in_reply(got: Got) -> Iterator[Found]:
             ),
             severity=Severity.INFO if apart else None,
         )
+
+
+def _some(ids: Sequence[str | None]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return ", ".join(map(named, ids[:_SHOWN])) + more
 
 
 def _repeated[T: (str | None, tuple[int, str | None])](ids: Iterable[T]) -> list[tuple[T, int]]:

@@ -16,9 +16,10 @@ _CHAT_LENGTH = 40
 
 def look(turn: Turn) -> Iterator[Found]:
     """Once a conversation for the characters and once for the length; once more if refused."""
+    refused = None
     for where, id_ in _ids(turn):
         if why := _unfit(turn.protocol, id_):
-            refused = _is_refusal(turn)
+            refused = _is_refusal(turn) if refused is None else refused
             end = " The API refused it." if refused else ""
             yield Found(
                 f"The id {named(id_)} {_WHY[why]}.{end}",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.progress import Step, Streak
+from moontap.findings.progress import Streak
 from moontap.findings.repeats import is_opening
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
@@ -15,8 +15,11 @@ _INFO, _WARNING, _ERROR = Severity.INFO, Severity.WARNING, Severity.ERROR
 # is waited for; a result that never comes back is a fault at once.
 _SAME = (_INFO, _WARNING, _WARNING, _ERROR)
 _LOST = (_WARNING, _WARNING, _ERROR, _ERROR)
-# An opening that is sent again and again may be a program that takes samples.
-_OPENING = (_INFO, _INFO, _WARNING, _WARNING)
+# An opening that is sent again and again, and never followed up, is a program that takes samples.
+_OPENING = (_INFO,)
+# Texts that are masked may have differed: a token that is fetched anew each time.
+_MASKED = (_INFO, _WARNING)
+_NAMED = 4
 
 
 def look(turn: Turn) -> Iterator[Found]:
@@ -31,19 +34,20 @@ def look(turn: Turn) -> Iterator[Found]:
     lost = any(step.result is None for step in streak.cycle)
     sent_again = bool(turn.sent and turn.sent.is_repeat)
     opening = lost and sent_again and turn.sent is not None and is_opening(turn.sent.request)
-    scale = _OPENING if opening else _LOST if lost else _SAME
+    masked = any(step.masked for step in streak.cycle)
+    scale = _OPENING if opening else _MASKED if masked else _LOST if lost else _SAME
     # A client drops a call for its id where its history has that id already.
     kept = set(turn.sent.request.call_ids) if lost and turn.sent else None
     reused = [
         step.id
         for step in streak.cycle
-        if _is_reused(turn, step) and (kept is None or step.id in kept)
+        if turn.before.is_reused(step.id, step.flow) and (kept is None or step.id in kept)
     ]
     yield Found(
         f"{_named(streak)} {streak.count} times in a row with the same arguments, "
-        f"{_came(lost, sent_again, reused)}.",
+        f"{_came(lost, sent_again, reused)}{_UNSURE if masked else ''}.",
         about=(streak.first, thresholds[reached - 1]),
-        evidence=_evidence(turn, streak, lost, bool(reused)),
+        evidence=_evidence(streak, lost, bool(reused), masked),
         severity=scale[min(reached, len(scale)) - 1],
         party=Party.CLIENT if lost else Party.API,
         remedy=_remedy(lost, sent_again, reused),
@@ -54,8 +58,13 @@ def _named(streak: Streak) -> str:
     cycle = streak.cycle
     if len(cycle) == 1:
         return f"{_tool(cycle[0].tool)} was called"
-    names = " and ".join(dict.fromkeys(_tool(step.tool) for step in cycle))
+    tools = list(dict.fromkeys(_tool(step.tool) for step in cycle))
+    left = len(tools) - _NAMED
+    names = " and ".join(tools[:_NAMED]) + (f" and {left} more" if left > 0 else "")
     return f"The same {len(cycle)} calls of {names} were made"
+
+
+_UNSURE = "; but there are masked secrets in them, and these may have differed"
 
 
 def _came(lost: bool, sent_again: bool, reused: list[str | None]) -> str:
@@ -88,39 +97,25 @@ def _remedy(lost: bool, sent_again: bool, reused: list[str | None]) -> str | Non
     return None
 
 
-def _is_reused(turn: Turn, step: Step) -> bool:
-    """Whether the id of a call was first that of a call in another reply."""
-    use = turn.before.uses.get(step.id) if step.id else None
-    return use is not None and step.flow is not None and use.flow != step.flow
-
-
 def _tool(name: str) -> str:
     return short(name, 60) or "a tool without a name"
 
 
-def _evidence(turn: Turn, streak: Streak, lost: bool, reused: bool) -> Evidence:
+def _evidence(streak: Streak, lost: bool, reused: bool, masked: bool) -> Evidence:
     last = streak.cycle[-1]
     return Evidence(
         ids=tuple(step.id for step in streak.cycle),
-        excerpt=_excerpt(turn, last),
+        excerpt=short(last.text.decode("utf-8", "replace"), 160),
         facts={
             "tools": [step.tool for step in streak.cycle],
             "count": streak.count,
             "lost": lost,
             "ids_reused": reused,
+            "masked": masked,
             "first_flow": streak.first.flow,
             "last_flow": last.flow,
         },
     )
-
-
-def _excerpt(turn: Turn, step: Step) -> str:
-    """The arguments of the latest call."""
-    calls = [outcome.call for outcome in turn.outcomes]
-    for call in reversed([*calls, *(turn.sent.again if turn.sent else ())]):
-        if call and call.id == step.id and call.name == step.tool:
-            return short(call.arguments.decode("utf-8", "replace"), 160)
-    return ""
 
 
 CHECK = Check(
@@ -131,15 +126,20 @@ CHECK = Check(
     title="The agent does the same thing again and again",
     explained="""\
 The same tool was called with the same arguments and gave the same result, several times in a row;
-or the same two, three or four calls went round in a cycle. It is said at 3, 5, 8 and 12 times, with
-rising severity. Arguments are compared as JSON, results byte by byte. Times and counters in them
-are what your rules leave out (`progress.ignore`); nothing is guessed. A result that changes is
-progress, so polling is none of this, and `$web_search` is exempt, as are the tools in
-`progress.exempt`. Whatever a person says in between starts the count again.
+or the calls of two, three or four replies went round in a cycle. Replies are counted: calls made
+side by side are one decision, in whatever order. It is said at 3 times (`info`), 5 and 8
+(`warning`) and 12 (`error`); where the result never comes back at 3 and 5 (`warning`), 8 and 12
+(`error`). Arguments are compared as JSON, results byte by byte. Times and counters in them are what
+your rules leave out (`progress.ignore`); nothing is guessed. A result that changes is progress, so
+polling is none of this, and `$web_search` is exempt, as are the tools in `progress.exempt`.
+Whatever a person says in between starts the count again. Secrets are masked in what is looked at:
+where there is one, it may have changed, so that this is at most a warning.
 
 A call whose result never comes back, and which is made again, counts as well. Then it is the client
 that lost it, and the finding names a reused id as the cause where there is one. The same id with
-*other* arguments is not this: the agent gets on, and [`id-reused`](#id-reused) tells of the id.""",
+*other* arguments is not this: the agent gets on, and [`id-reused`](#id-reused) tells of the id. The
+first words of a conversation sent again and again, with no reply in them, are mostly a program that
+takes samples: `info`. A reply that had to be a call (`tool_choice`) needs no result.""",
     example="""\
 assistant  tool_use     toolu_a  Bash {"command":"make test"}
 user       tool_result  toolu_a  "1 failed"

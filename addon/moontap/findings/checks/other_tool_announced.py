@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from moontap.findings.check import Check
 from moontap.findings.declared import declared
 from moontap.findings.excerpts import excerpt
+from moontap.findings.naming import tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -50,7 +51,7 @@ def look(turn: Turn) -> Iterator[Found]:
         if call is None:
             continue
         yield Found(
-            f"The text announces {name}, and {tool} is called.",
+            f"The text announces {tool_named(name)}, and {tool_named(tool)} is called.",
             about=(name, tool),
             evidence=Evidence(
                 choice=choice,

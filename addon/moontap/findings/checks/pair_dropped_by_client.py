@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.losses import Loss, doomed, lost
-from moontap.findings.naming import counted, named
+from moontap.findings.naming import call_of, counted
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -49,7 +49,7 @@ def _found(turn: Turn, loss: Loss, predicted: int) -> Found:
 def _sentence(turn: Turn, loss: Loss, predicted: int) -> str:
     call = loss.call
     where = f" of exchange {loss.exchange}" if loss.exchange else ""
-    what = f"the call {named(call.id)} of {call.name or 'a tool without a name'}{where}"
+    what = f"the {call_of(call.id, call.name)}{where}"
     if loss.is_choice:
         return f"The client went on without the reply that held {what}."
     mark = " and put `(no content)` where it was" if loss.sign else ""

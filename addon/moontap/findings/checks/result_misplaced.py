@@ -1,13 +1,16 @@
 """Results that stand where the protocol does not look for them."""
 
+import sys
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import named
+from moontap.findings.naming import result_of
 from moontap.findings.strays import Why, strays
 from moontap.findings.turn import Sent, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
-from moontap.wire.types import Message, Protocol, Result
+from moontap.report.text import short
+from moontap.wire.types import Protocol, Result
 
 _TELLING = frozenset({"text", "image", "document"})
 
@@ -35,7 +38,7 @@ def look(turn: Turn) -> Iterator[Found]:
 
 def _found(way: str, how: str, message: int, result: Result, call: int | None) -> Found:
     return Found(
-        f"The result {named(result.id)} {how}.",
+        f"The {result_of(result.id)} {how}.",
         about=way,
         evidence=Evidence(
             message=message,
@@ -67,11 +70,12 @@ def _pairs(sent: Sent) -> Iterator[tuple[int, int, Result]]:
 def _apart(sent: Sent) -> Iterator[Found]:
     """Messages: not in the user message that follows the call, system messages left out."""
     messages = sent.request.messages
+    others = [at for at, message in enumerate(messages) if message.role != "system"]
+    holders = [at for at in others if messages[at].results]
     for call, at, result in _pairs(sent):
-        between = [m for m in messages[call + 1 : at] if m.role != "system"]
-        if not between:
+        if _next(others, call) >= at:
             continue
-        split = any(message.results for message in between)
+        split = _next(holders, call) < at
         where = f"stands in message {at}, its call in message {call}"
         end = "the results of one message are split over several" if split else "not the next one"
         yield _found("split" if split else "not-next", f"{where}: {end}", at, result, call)
@@ -80,15 +84,19 @@ def _apart(sent: Sent) -> Iterator[Found]:
 def _broken_off(sent: Sent) -> Iterator[Found]:
     """Chat Completions: something other than tool messages between a call and its result."""
     messages = sent.request.messages
+    others = [at for at, message in enumerate(messages) if message.role != "tool"]
     for call, at, result in _pairs(sent):
-        other = _first_other(messages[call + 1 : at])
-        if other is not None:
-            how = f"stands in message {at}, behind a {other.role or 'nameless'} message; its call "
+        first = _next(others, call)
+        if first < at:
+            role = messages[first].role or "nameless"
+            how = f"stands in message {at}, behind a {short(role, 20)} message; its call "
             yield _found("not-next", f"{how}is in message {call}", at, result, call)
 
 
-def _first_other(between: tuple[Message, ...]) -> Message | None:
-    return next((message for message in between if message.role != "tool"), None)
+def _next(positions: list[int], after: int) -> int:
+    """The first of these positions behind another one; past all where there is none."""
+    at = bisect_right(positions, after)
+    return positions[at] if at < len(positions) else sys.maxsize
 
 
 CHECK = Check(

@@ -3,20 +3,28 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import is_empty, named
+from moontap.findings.mismatch import by_result
+from moontap.findings.naming import call_of, is_empty, named, tool_named
 from moontap.findings.strays import Why, strays
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.wire.types import Call
 
 
 def look(turn: Turn) -> Iterator[Found]:
     """Once for each result."""
-    for stray in strays(turn):
+    found = list(strays(turn))
+    waiting = by_result(turn) if found else {}
+    for stray in found:
         if stray.why not in (Why.UNKNOWN, Why.DROPPED) or is_empty(stray.result.id):
             continue
+        at, call = waiting.get((stray.message, stray.result.block), (None, None))
         if stray.call:
-            end = f"names a call of {stray.call.name} that was delivered, and that the client left "
-            end += "out of the history"
+            end = f"names a call of {tool_named(stray.call.name)} that was delivered, and that the "
+            end += "client left out of the history"
+        elif call:
+            end = "names a call that no message before it has: the one that waits for a result is "
+            end += f"the {call_of(call.id, call.name)} in message {at}"
         else:
             end = "names a call that no message before it has"
         yield Found(
@@ -29,9 +37,19 @@ def look(turn: Turn) -> Iterator[Found]:
                 facts={
                     "tool": stray.call.name if stray.call else None,
                     "call_flow": stray.call.origin.flow if stray.call else None,
-                },
+                }
+                | ({"waiting": call.id} if call else {}),
             ),
+            remedy=_rename(call),
         )
+
+
+def _rename(waiting: Call | None) -> str | None:
+    """Where the call has no id itself, no result can name it."""
+    known = waiting is not None and waiting.id
+    return (
+        f"Give the result the id of its call, {named(waiting.id)}." if waiting and known else None
+    )
 
 
 CHECK = Check(

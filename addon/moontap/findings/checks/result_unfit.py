@@ -7,6 +7,7 @@ from moontap.findings.check import Check
 from moontap.findings.excerpts import excerpt
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.report.text import short
 from moontap.wire import jsontext
 from moontap.wire.types import Result
 
@@ -27,7 +28,8 @@ def look(turn: Turn) -> Iterator[Found]:
         for result in message.results:
             if kind := _kind(result):
                 yield Found(
-                    f"The result of {result.id or 'a call'} in message {position} {_SAYS[kind]}.",
+                    f"The result of {short(result.id, 48) or 'a call'} in message {position} "
+                    f"{_SAYS[kind]}.",
                     about=kind,
                     evidence=Evidence(
                         message=position,

@@ -60,8 +60,8 @@ that think do not take that: `tool_choice 'specified' is incompatible with think
 same with `'required'` (400). K3 refuses a certain tool alone; K2.5, K2.6 and K2.7 refuse both. K2.5
 and K2.6 take it where thinking is turned off; K3 and K2.7 always think.
 
-What is known of each model stands in one table, `findings/models.py`, with source and date. Where
-the request was answered all the same, nothing is said.""",
+What is known of each model comes from a table with source and date; `source` in the evidence names
+it. Where the request was answered all the same, nothing is said.""",
     example="""\
 {"model": "kimi-k2.6", "tool_choice": {"type": "function", "function": {"name": "ls"}}, …}
 400 {"error": {"message": "tool_choice 'specified' is incompatible with thinking enabled", …}}""",

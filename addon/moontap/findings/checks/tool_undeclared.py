@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.declared import declared
+from moontap.findings.naming import tool_named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 
@@ -20,11 +21,11 @@ def look(turn: Turn) -> Iterator[Found]:
         if call.name in names or call.name.startswith("$"):
             continue
         like = _alike(call.name, names)
-        says = f"The model called {call.name}, which the request does not declare"
+        says = f"The model called {tool_named(call.name)}, which the request does not declare"
         if not call.name:
             says = "The model called a tool without naming it"
         elif like:
-            says += f"; it declares {like}"
+            says += f"; it declares {tool_named(like)}"
         yield Found(
             f"{says}.",
             about=call.name,

@@ -14,15 +14,20 @@ _IDS = ("id-reused", "id-reused-in-response", "id-empty", "id-changed")
 _LOST = ("pair-dropped-by-client", "call-unanswered", "result-orphan", "result-misplaced")
 _CAUSES: dict[str, tuple[str, ...]] = {
     "pair-dropped-by-client": _IDS,
-    "call-unanswered": (*_IDS, "pair-dropped-by-client"),
-    "result-orphan": (*_IDS, "pair-dropped-by-client"),
+    "call-unanswered": (*_IDS, "pair-dropped-by-client", "message-malformed"),
+    "result-orphan": (*_IDS, "pair-dropped-by-client", "message-malformed"),
     "result-duplicated": _IDS,
     "result-misplaced": _IDS,
     "calls-dropped-from-message": (*_IDS, "pair-dropped-by-client"),
-    "empty-user-turn": ("pair-dropped-by-client", "calls-dropped-from-message", *_IDS),
+    "empty-user-turn": (
+        *("pair-dropped-by-client", "calls-dropped-from-message", *_IDS, "message-malformed"),
+    ),
     "no-progress": (*_LOST, *_IDS, "reasoning-dropped", "arguments-invalid", "result-unfit"),
+    "guard-stopped": ("no-progress", *_LOST, *_IDS),
     "arguments-invalid": ("call-truncated", "stream-cut"),
-    "arguments-off-schema": ("call-truncated",),
+    "arguments-off-schema": ("call-truncated", "message-malformed"),
+    "result-unfit": ("message-malformed",),
+    "id-empty": ("message-malformed",),
     "call-truncated": ("stream-cut",),
     "request-retried": ("stream-cut", "stream-error", "stream-slow", "api-refused"),
 }
@@ -36,7 +41,10 @@ _REFUSED: dict[object, tuple[str, ...]] = {
     "text-empty": ("empty-user-turn", "pair-dropped-by-client", "result-unfit"),
     "reasoning-missing": ("reasoning-dropped",),
     "tool-choice": ("tool-choice-refused",),
-    "bad-request": ("id-unfit", "result-unfit", "legacy-functions", "arguments-invalid", *_LOST),
+    "bad-request": (
+        *("message-malformed", "id-unfit", "result-unfit", "legacy-functions", "arguments-invalid"),
+        *_LOST,
+    ),
 }
 IDS = frozenset((*_IDS, "pair-dropped-by-client"))
 """What unique ids heal."""

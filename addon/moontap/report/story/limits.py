@@ -4,9 +4,10 @@ A conversation and where it comes from in; sentences out, none where nothing is 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moontap.report.story.conversation import Account
+from moontap.report.story.remedy import Ran
 from moontap.report.summary import many
 
 
@@ -14,7 +15,9 @@ from moontap.report.summary import many
 class Source:
     """Where an account comes from. name: the file as a person would type it. exchanges, paired:
     how many there are, and how many of these are with a model. tapped: the tap recorded it, not a
-    mitmproxy without. off: codes that the rules turn off. failed: codes of checks that failed."""
+    mitmproxy without. off: codes that the rules turn off. failed: codes of checks that failed.
+    rules: what there is to say of the rules in force. ran: how the tap ran. unread: how many
+    exchanges could not be read."""
 
     name: str
     exchanges: int
@@ -22,6 +25,9 @@ class Source:
     tapped: bool = True
     off: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    rules: str = ""
+    ran: Ran = field(default_factory=Ran)
+    unread: int = 0
 
 
 def limits(account: Account, typed: str) -> list[str]:
@@ -58,7 +64,7 @@ def _limits(account: Account, typed: str) -> Iterator[str]:
 
 def general(source: Source) -> list[str]:
     """Of a whole file."""
-    said = []
+    said = [source.rules] if source.rules else []
     if source.paired and not source.tapped:
         said.append(
             "It was recorded without moontap: there are no times of chunks, so whether a stream "

@@ -106,7 +106,8 @@ def _id(call: Made) -> str:
 
 def _changing(row: Row) -> str:
     """Whether the results changed from time to time."""
-    heard = [tuple(one.results) for one in row.exchanges if one.results]
+    # The first ones bring the results of what was called before the row.
+    heard = [tuple(one.results) for one in row.exchanges[row.cycle :] if one.results]
     if len(heard) < 2:
         return ""
     return "; the results differ" if len(set(heard)) > row.cycle else "; the results are the same"

@@ -4,15 +4,17 @@ A conversation with its findings in; lines out, as wide as asked for, and about 
 not all is asked for.
 """
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from moontap.findings.types import Finding, Party, Severity
 from moontap.report.story.causes import IDS, Causes, Group, causes
-from moontap.report.story.conversation import Account, Figures
+from moontap.report.story.conversation import Account, Figures, Loop
 from moontap.report.story.fold import fold, unfolded
+from moontap.report.story.guarded import guarded
 from moontap.report.story.limits import limits
-from moontap.report.story.remedy import command, typed
+from moontap.report.story.remedy import Advice, Ran, advice, typed
 from moontap.report.story.rows import numbers, words
 from moontap.report.story.told import Told
 from moontap.report.summary import many
@@ -22,6 +24,9 @@ _GROWING = ("no-progress",)
 _EFFECTS = 6
 _MESSAGE = 300
 _REMEDY = 400
+_UNKNOWN = Ran()
+_QUOTED = re.compile(r"'[^']*'")
+_FIXED = "\u2007"  # a space that textwrap does not know, and that `plain` leaves none of
 
 _PARTIES = {
     Party.API: "the model, or the API in front of it",
@@ -43,20 +48,24 @@ _WHY = {
 }
 
 
-def tell(account: Account, title: str, file: str, *, width: int, full: bool = False) -> list[str]:
+def tell(
+    account: Account, title: str, file: str, *, width: int, full: bool = False, ran: Ran = _UNKNOWN
+) -> list[str]:
     """The lines. title: what to call the conversation. file: where it is, as a person would type
-    it. full: each exchange on its own, and what is only good to know."""
+    it. full: each exchange on its own, and what is only good to know. ran: how the tap ran."""
     found = causes(account.findings)
     lines = [*wrapped(f"{title}: {about(account)}", width)]
+    for said in guarded(account):
+        lines += wrapped(said, width)
     lines += ["", *_rows(account, found, width, full=full), ""]
     lines += _verdict(account, found, width)
     if full and found.info:
-        lines += ["Good to know:", *_groups(found.info, width)]
+        lines += ["Good to know:", *_groups(account, found.info, width)]
     if unknown := limits(account, typed(account)):
         lines += ["What this does not show:"]
         for one in unknown:
             lines += wrapped(one, width, "  ")
-    lines += _try(account, found, file, width)
+    lines += _try(advice(found, account, file, ran), width)
     return lines
 
 
@@ -79,7 +88,7 @@ def _rows(account: Account, found: Causes, width: int, *, full: bool) -> Iterato
     for finding in account.findings:
         if finding.code not in seen and (full or finding.severity is not Severity.INFO):
             seen.add(finding.code)
-            at.setdefault(finding.exchange, []).append(finding.code)
+            at.setdefault(_begun(account, finding), []).append(finding.code)
 
     def notable(one: Told) -> bool:
         return one.number in at
@@ -104,45 +113,69 @@ def _verdict(account: Account, found: Causes, width: int) -> Iterator[str]:
     if root is None:
         yield from wrapped(_well(account), width)
         return
-    first = root.first
-    where = f"exchange {first.exchange}"
-    if first.flow:
-        where += f" (flow {short(first.flow, 40)})"
+    begun = _begun(account, root.first)
+    where = f"exchange {begun}"
+    if flow := _flow(account, root.first, begun):
+        where += f" (flow {short(flow, 40)})"
     yield f"Where it went wrong first: {where}"
-    yield from _groups([root], width)
+    yield from _groups(account, [root], width)
     if found.effects:
         yield "What came of it:"
-        yield from _groups(found.effects, width)
+        yield from _groups(account, found.effects, width)
     if found.others:
         yield "Beside that:"
-        yield from _groups(found.others, width)
+        yield from _groups(account, found.others, width)
     if sums := figures(account.figures):
         yield from wrapped(f"In figures: {sums}.", width)
     yield from wrapped(f"Most likely: {_who(account, found)}.", width)
 
 
-def _groups(groups: Sequence[Group], width: int) -> Iterator[str]:
+def _groups(account: Account, groups: Sequence[Group], width: int) -> Iterator[str]:
     """A line or two for each code: its first finding, or the latest where that says more."""
     for group in groups[:_EFFECTS]:
         where, one, note = str(group.first.exchange), group.first, ""
         if group.code in _GROWING:
             # The latest says how far it got.
-            where, one = _span(group), group.last
+            where, one = _span(account, group), group.last
         elif len(group.findings) > 1:
             note = f", {len(group.findings)} times up to exchange {group.last.exchange}"
         tail = f"[{group.code}, {group.worst.value}{note}]"
-        yield from wrapped(f"exchange {where}: {_sentence(one)} {tail}", width, "  ")
+        yield from wrapped(f"exchange {where}: {_sentence(account, one)} {tail}", width, "  ")
     if (left := len(groups) - _EFFECTS) > 0:
         yield f"  and {left} more kinds; --full shows where"
 
 
-def _span(group: Group) -> str:
-    first, last = group.first.exchange, group.last.exchange
+def _loop(account: Account, finding: Finding) -> Loop | None:
+    """The loop that a finding is about, where it is about one."""
+    return account.loop(finding.evidence.facts) if finding.code in _GROWING else None
+
+
+def _begun(account: Account, finding: Finding) -> int:
+    """Where a thing began: it is found at the third time, but a loop begins with the first."""
+    loop = _loop(account, finding)
+    return min(loop.begun, finding.exchange) if loop else finding.exchange
+
+
+def _flow(account: Account, finding: Finding, begun: int) -> str | None:
+    if begun == finding.exchange:
+        return finding.flow
+    return next((one.flow for one in account.exchanges if one.number == begun), finding.flow)
+
+
+def _span(account: Account, group: Group) -> str:
+    first, last = _begun(account, group.first), group.last.exchange
+    if loop := _loop(account, group.last):
+        last = max(last, loop.last)
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _sentence(finding: Finding) -> str:
-    return short(finding.message.rstrip("."), _MESSAGE)
+def _sentence(account: Account, finding: Finding) -> str:
+    """What was found. A loop is said to be as long as it was, not as the last threshold."""
+    said, loop = finding.message.rstrip("."), _loop(account, finding)
+    if loop:
+        count = f"{finding.evidence.facts.get('count')} times in a row"
+        said = said.replace(count, f"{loop.count} times in a row", 1)
+    return short(said, _MESSAGE)
 
 
 def figures(sums: Figures) -> str:
@@ -150,7 +183,8 @@ def figures(sums: Figures) -> str:
     said = []
     if sums.reused:
         rest = sums.reused - sums.seen
-        healed = f", {rest} of them made unique by moontap" if rest else ""
+        some = "all" if rest == sums.reused else f"{rest} of them"
+        healed = f", {some} made unique by moontap" if rest else ""
         said.append(
             f"{sums.reused} of {many(sums.calls, 'call')} came under an id that the server had "
             f"used before{healed}"
@@ -188,7 +222,9 @@ def _who(account: Account, found: Causes) -> str:
 
 def _well(account: Account) -> str:
     sums = account.figures
-    if not account.findings:
+    if account.stops:
+        text = "Nothing else went wrong here that moontap looks for"
+    elif not account.findings:
         text = "Nothing went wrong here that moontap looks for"
     else:
         text = "Nothing went wrong here; --full shows what is only good to know"
@@ -196,21 +232,26 @@ def _well(account: Account) -> str:
     return f"{text}. In figures: {said}." if said else f"{text}."
 
 
-def _try(account: Account, found: Causes, file: str, width: int) -> Iterator[str]:
-    text = command(found, account, file)
-    if text is None or found.root is None:
+def _try(advised: Advice | None, width: int) -> Iterator[str]:
+    if advised is None:
         return
-    remedy = short(found.root.first.remedy.rstrip("."), _REMEDY)
+    remedy = short(advised.text.rstrip("."), _REMEDY)
     yield from wrapped(f"What to try: {remedy}." if remedy else "What to try:", width)
-    yield f"    {plain(text)}"
+    yield f"    {plain(advised.command)}"
 
 
-def wrapped(text: str, width: int, head: str = "") -> list[str]:
-    """Lines of a paragraph; those after the first stand under its text."""
-    return textwrap.wrap(
-        plain(text),
+def wrapped(text: str, width: int, head: str = "", *, paths: bool = False) -> list[str]:
+    """Lines of a paragraph; those after the first stand under its text. paths: what stands in
+    single quotes is one, and stays whole."""
+    text = plain(text)
+    if paths:
+        text = _QUOTED.sub(lambda path: path[0].replace(" ", _FIXED), text)
+    lines = textwrap.wrap(
+        text,
         max(width, len(head) + 40),
         initial_indent=head,
         subsequent_indent=" " * (len(head) if head else 2),
+        break_long_words=False,  # nobody can paste half a path
         break_on_hyphens=False,
     )
+    return [line.replace(_FIXED, " ") for line in lines] if paths else lines

@@ -6,12 +6,12 @@ A turn in, a few words and counts out; the turn itself, which may hold megabytes
 import hashlib
 from dataclasses import dataclass
 
-from moontap import canonical
-from moontap.findings.steps import says_nothing, speaks
+from moontap.findings.steps import bare, says_nothing, speaks
 from moontap.findings.turn import Turn
 from moontap.lineage import Outcome, Status, Tracked, digest_of
 from moontap.origin import Origin
 from moontap.report.text import short
+from moontap.rules.progress import ProgressRules
 from moontap.wire.types import Message
 
 LONGEST = 60
@@ -20,8 +20,9 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A call of a reply. same: tells its tool and arguments from others. id: as the client saw it,
-    upstream: as the server sent it. reused: the server had used that before."""
+    """A call of a reply. same: tells its tool and arguments, as far as the rules let them count,
+    from others. id: as the client saw it, upstream: as the server sent it. reused: the server had
+    used that before."""
 
     tool: str
     arguments: str
@@ -38,14 +39,15 @@ class Told:
     Of the request: answered, failed: calls whose result came (failed: it says that it is an
     error); lost: calls that the history holds without a result; dropped: calls delivered and gone
     from the history; orphans: results without a call; empty: user turns that say nothing; spoken:
-    what a person said; results: digests of the results; known: pairs and messages of a history
-    that was seen for the first time.
+    what a person said; results: digests of what the rules let count of the results; known: pairs
+    and messages of a history that was seen for the first time.
 
     Of the reply: calls; answer: its text where it makes no call; status: of a refusal, else 0;
     none: there is no reply; cut: it broke off.
 
     Of moontap: healed: it made ids of the history unique; reminded: it told the model that it
-    repeats itself; stopped: it answered instead of the server, why.
+    repeats itself; stopped: it answered instead of the server, why; repeats: how many times in a
+    row the same had been done when it did either.
     """
 
     number: int
@@ -68,6 +70,7 @@ class Told:
     healed: bool = False
     reminded: bool = False
     stopped: str = ""
+    repeats: int = 0
 
     @property
     def asks(self) -> tuple[bytes, ...]:
@@ -85,12 +88,12 @@ class Told:
         )
 
 
-def told(turn: Turn, *, reminded: bool = False, stopped: str = "") -> Told:
-    """A turn in short. reminded, stopped: see `Told`."""
-    sent, got = turn.sent, turn.got
+def told(turn: Turn, *, reminded: bool = False, stopped: str = "", repeats: int = 0) -> Told:
+    """A turn in short. reminded, stopped, repeats: see `Told`."""
+    sent, got, rules = turn.sent, turn.got, turn.rules.progress
     live = [one for one in turn.outcomes if one.call is None or one.call.origin.flow]
     fresh = [message for _, message in sent.fresh()] if sent else []
-    spoken = next((message.text for message in reversed(fresh) if speaks(message)), "")
+    spoken = next((bare(message.text) for message in reversed(fresh) if speaks(message)), "")
     refused = bool(got and got.is_refusal)
     return Told(
         number=turn.number,
@@ -102,10 +105,10 @@ def told(turn: Turn, *, reminded: bool = False, stopped: str = "") -> Told:
         orphans=sum(one.status is Status.ORPHAN for one in live),
         empty=sum(map(_is_empty, fresh)),
         spoken=short(spoken.strip(), LONGEST),
-        results=tuple(digest_of(one.result) for one in live if one.result),
+        results=tuple(_heard(rules, one) for one in live if one.result),
         known=_known(turn, fresh),
         repeat=bool(sent and sent.is_repeat),
-        calls=tuple(map(_made, turn.delivered)),
+        calls=tuple(_made(rules, call) for call in turn.delivered),
         answer=_answer(turn),
         status=got.status if got and refused else 0,
         none=got is None,
@@ -113,7 +116,15 @@ def told(turn: Turn, *, reminded: bool = False, stopped: str = "") -> Told:
         healed=bool(sent and sent.healed),
         reminded=reminded,
         stopped=stopped,
+        repeats=repeats,
     )
+
+
+def _heard(rules: ProgressRules, outcome: Outcome[Origin]) -> bytes:
+    """What counts of a result: a time in it that the rules ignore makes no difference."""
+    if outcome.call and outcome.result:
+        return rules.result(outcome.call.name, outcome.result.content)
+    return digest_of(outcome.result) if outcome.result else b""
 
 
 def _is_lost(outcome: Outcome[Origin]) -> bool:
@@ -132,11 +143,11 @@ def _known(turn: Turn, fresh: list[Message]) -> int:
     return len(fresh) if joined else 0
 
 
-def _made(call: Tracked[Origin]) -> Made:
+def _made(rules: ProgressRules, call: Tracked[Origin]) -> Made:
     text = call.arguments.decode("utf-8", "replace")
     same = hashlib.blake2b(digest_size=12)
     same.update(call.name.encode("utf-8", "surrogatepass") + b"\0")
-    same.update(canonical.of_text(call.arguments))
+    same.update(rules.arguments(call.name, call.arguments))
     return Made(
         short(call.name, LONGEST) or "a tool without a name",
         short(text, LONGEST),
