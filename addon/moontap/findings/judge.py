@@ -55,23 +55,13 @@ class Judge:
         for needs, check in self._checks:
             if needs & missing:
                 continue
-            last: dict[Severity, int] = {}
-            counts: Counter[Severity] = Counter()
+            found: list[Found] = []
             try:
-                for found in check.look(turn):
-                    severity = self._severity_of(check, found)
-                    if not self._is_new(check, found, severity, conversation):
-                        continue
-                    counts[severity] += 1
-                    if counts[severity] <= MOST_ALIKE:
-                        last[severity] = len(findings)
-                        findings.append(_finding(check, found, severity, turn))
+                found.extend(check.look(turn))  # what comes before a failure stays
             except Exception:  # evidence is whatever somebody has; the others must still run
                 self.faults.setdefault(check.code, traceback.format_exc())
-            for severity, count in counts.items():
-                if count > MOST_ALIKE:
-                    at = last[severity]
-                    findings[at] = _and_more(findings[at], count - MOST_ALIKE)
+            if found:  # seldom: most checks find nothing in most turns
+                findings += self._new(check, found, turn, conversation)
         memory.take_reply(conversation, turn)
         return findings
 
@@ -84,6 +74,27 @@ class Judge:
         while len(self._conversations) > _MOST:
             self._conversations.popitem(last=False)
         return known
+
+    def _new(
+        self, check: Check, every: Sequence[Found], turn: Turn, conversation: Conversation
+    ) -> list[Finding]:
+        """What was not reported before; at most `MOST_ALIKE` of each severity, the rest counted."""
+        findings: list[Finding] = []
+        last: dict[Severity, int] = {}
+        counts: Counter[Severity] = Counter()
+        for found in every:
+            severity = self._severity_of(check, found)
+            if not self._is_new(check, found, severity, conversation):
+                continue
+            counts[severity] += 1
+            if counts[severity] <= MOST_ALIKE:
+                last[severity] = len(findings)
+                findings.append(_finding(check, found, severity, turn))
+        for severity, count in counts.items():
+            if count > MOST_ALIKE:
+                at = last[severity]
+                findings[at] = _and_more(findings[at], count - MOST_ALIKE)
+        return findings
 
     def _severity_of(self, check: Check, found: Found) -> Severity:
         return Severity(self._severity.get(check.code) or found.severity or check.severity)
