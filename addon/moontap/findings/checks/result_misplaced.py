@@ -60,19 +60,30 @@ def _after_text(sent: Sent) -> Iterator[Found]:
             yield _found("after-text", how, position, late[0], None)
 
 
-def _pairs(sent: Sent) -> Iterator[tuple[int, int, Result]]:
-    """The positions of a call's message and of its result's, and the result; the new ones."""
-    for (call, _), (at, number) in sent.pairing.answers.items():
-        if at >= sent.new:
-            yield call, at, sent.request.messages[at].results[number]
+def _pairs(sent: Sent) -> list[tuple[int, int, Result]]:
+    """The positions of a call's message and of its result's, and the result; the new ones, but for
+    those that stand side by side, as they should."""
+    return [
+        (call, at, sent.request.messages[at].results[number])
+        for (call, _), (at, number) in sent.pairing.answers.items()
+        if at >= sent.new and at > call + 1
+    ]
+
+
+def _without(sent: Sent, role: str, pairs: list[tuple[int, int, Result]]) -> list[int]:
+    """The positions of messages of any other role, from the first of these calls on: a long
+    history is not walked for the few that are new."""
+    messages, first = sent.request.messages, min(call for call, _, _ in pairs)
+    return [at for at in range(first, len(messages)) if messages[at].role != role]
 
 
 def _apart(sent: Sent) -> Iterator[Found]:
     """Messages: not in the user message that follows the call, system messages left out."""
-    messages = sent.request.messages
-    others = [at for at, message in enumerate(messages) if message.role != "system"]
-    holders = [at for at in others if messages[at].results]
-    for call, at, result in _pairs(sent):
+    if not (pairs := _pairs(sent)):
+        return
+    others = _without(sent, "system", pairs)
+    holders = [at for at in others if sent.request.messages[at].results]
+    for call, at, result in pairs:
         if _next(others, call) >= at:
             continue
         split = _next(holders, call) < at
@@ -83,9 +94,11 @@ def _apart(sent: Sent) -> Iterator[Found]:
 
 def _broken_off(sent: Sent) -> Iterator[Found]:
     """Chat Completions: something other than tool messages between a call and its result."""
+    if not (pairs := _pairs(sent)):
+        return
     messages = sent.request.messages
-    others = [at for at, message in enumerate(messages) if message.role != "tool"]
-    for call, at, result in _pairs(sent):
+    others = _without(sent, "tool", pairs)
+    for call, at, result in pairs:
         first = _next(others, call)
         if first < at:
             role = messages[first].role or "nameless"
