@@ -160,10 +160,11 @@ class Standin:
 
     @property
     def received(self) -> list[dict[str, Any]]:
-        """Its own record of what it received and answered."""
+        """Its own record of what it received and answered, as far as lines are whole."""
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
+        whole, _, _ = self.log.read_bytes().rpartition(b"\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
 
 @contextmanager
