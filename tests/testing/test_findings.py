@@ -9,7 +9,8 @@ import pytest
 from moontap.capture.recorder import Recorder
 from moontap.rules import Rules
 from moontap.testing import assert_no_findings, findings_of
-from moontap.testing.findings import logged
+from moontap.testing.findings import LOG
+from moontap.testing.sources import logged
 from tests.findings.rig import Ex, flows, message, result, said, use, user
 from tests.saved import write
 
@@ -113,7 +114,7 @@ def test_a_capture_and_its_flows_say_the_same(tmp_path: Path) -> None:
     assert recorder.path
     made = findings_of(recorder.path)
     assert [one["evidence"]["count"] for one in made if one["code"] == "no-progress"] == [3, 5]
-    assert made == logged(recorder.path)
+    assert made == logged(recorder.path, LOG)
     assert made == json.loads(json.dumps(findings_of(file)))
     with pytest.raises(AssertionError, match="no-progress"):
         assert_no_findings(file)

@@ -13,8 +13,9 @@ import pytest
 
 from moontap.demo import agent
 from moontap.standin import Standin
-from moontap.testing.checks import logged
+from moontap.testing.checks import LOG
 from moontap.testing.flows import flows
+from moontap.testing.sources import logged
 from moontap.testing.taps import Running, TapError, Taps
 
 TOOLS = {"pwd": lambda arguments: "/work"}
@@ -60,9 +61,9 @@ def test_pairs_are_there_once_a_reply_has_ended(
     use(tap, 2)
     folder = tap.settle().folder
     assert folder
-    assert [line["status"] for line in logged(folder)] == ["ok"]
+    assert [line["status"] for line in logged(folder, LOG)] == ["ok"]
     tap.close()
-    assert [line["status"] for line in logged(folder)] == ["ok", "unanswered"]
+    assert [line["status"] for line in logged(folder, LOG)] == ["ok", "unanswered"]
 
 
 def test_two_at_a_time(taps: Taps, standin: Standin, tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_two_at_a_time(taps: Taps, standin: Standin, tmp_path: Path) -> None:
     ids = use(outer)
     saved = [tap.close().folder or tmp_path for tap in (outer, inner)]
     assert [len(flows(folder)) for folder in saved] == [3, 3]
-    lines = logged(saved[0])
+    lines = logged(saved[0], LOG)
     assert [line["id"] for line in lines] == ids
     assert [line["upstream_id"] for line in lines] == ["pwd_0", "pwd_0"]
 

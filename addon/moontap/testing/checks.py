@@ -7,28 +7,27 @@ ends.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from moontap.report.summary import many
 from moontap.report.text import plain, short
+from moontap.testing.sources import Ends, Line, lines_of
 
-type Line = Mapping[str, Any]
-"""One line of `pairs.jsonl`; docs/capture.md names its fields."""
+LOG = "pairs.jsonl"
+"""The log of them in a capture folder; docs/capture.md names the fields of a line."""
 
 
-class Ends(Protocol):
-    """A tap: something whose run can end, and which has pairs then."""
+class Pairs(Ends, Protocol):
+    """A tap that has pairs."""
 
     @property
     def pairs(self) -> list[dict[str, Any]]: ...
 
-    def close(self) -> None: ...
 
-
-type Source = Ends | Iterable[Line] | str | PathLike[str]
+type Source = Pairs | Iterable[Line] | str | PathLike[str]
 """What has pairs: a tap, lines, the path of a capture folder or of a flow file."""
 
 _PAIRED = ("ok", "error")
@@ -46,12 +45,7 @@ def pairs_of(source: Source) -> list[Line]:
     Of a flow file they are made anew. Raises FileNotFoundError, and `Unreadable` for a file that
     is none of flows.
     """
-    if isinstance(source, str | PathLike):
-        return _saved(Path(source))
-    if isinstance(source, Iterable):
-        return list(source)
-    source.close()
-    return list(source.pairs)
+    return lines_of(source, lambda tap: tap.pairs, LOG, _anew)
 
 
 def assert_all_paired(source: Source, *, at_least: int = 1) -> None:
@@ -157,17 +151,7 @@ def _table(lines: Sequence[Line], marked: Callable[[Line], bool]) -> str:
     return "\n".join([*texts, *([_REUSED] if starred else [])])
 
 
-def logged(folder: Path) -> list[dict[str, Any]]:
-    """The pairs that a capture folder's log holds; none where it has no log."""
-    log = folder / "pairs.jsonl"
-    return [json.loads(line) for line in log.read_bytes().splitlines()] if log.is_file() else []
-
-
-def _saved(path: Path) -> list[Line]:
-    if (path / "run.json").is_file():
-        return list[Line](logged(path))
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder")
+def _anew(path: Path) -> list[Line]:
     # mitmproxy, which reads flow files, is slow to import: not for a test that reads none.
     from moontap.testing.flows import lines
 

@@ -4,21 +4,22 @@ Findings in (of a tap, a capture folder, a flow file, or lines); nothing out, or
 that shows those in question. It never changes what it is given, but for a tap, whose run it ends.
 """
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
+from moontap.findings.types import Severity
 from moontap.report.summary import many
 from moontap.report.text import plain, short
+from moontap.testing.sources import Ends, Line, lines_of
 
-type Line = Mapping[str, Any]
-"""One line of `findings.jsonl`; docs/findings.md names its fields."""
+LOG = "findings.jsonl"
+"""The log of them in a capture folder; docs/findings.md names the fields of a line."""
 
 
-class Finds(Protocol):
-    """A tap: something whose run can end, and which knows what went wrong in it."""
+class Finds(Ends, Protocol):
+    """A tap that knows what went wrong in it."""
 
     @property
     def findings(self) -> list[dict[str, Any]]: ...
@@ -26,13 +27,11 @@ class Finds(Protocol):
     @property
     def folder(self) -> Path | None: ...
 
-    def close(self) -> None: ...
-
 
 type Source = Finds | Iterable[Line] | str | PathLike[str]
 """What has findings: a tap, lines, the path of a capture folder or of a flow file."""
 
-_SEVERITIES = ("info", "warning", "error")
+_SEVERITIES = tuple(severity.value for severity in Severity)
 _MOST = 10  # codes
 _EXAMPLES = 3
 _LONGEST = 200
@@ -44,12 +43,7 @@ def findings_of(source: Source) -> list[Line]:
     Of a flow file they are made anew. Raises FileNotFoundError, and `Unreadable` for a file that
     is none of flows.
     """
-    if isinstance(source, str | PathLike):
-        return _saved(Path(source))
-    if isinstance(source, Iterable):
-        return list(source)
-    source.close()
-    return list(source.findings)
+    return lines_of(source, lambda tap: tap.findings, LOG, _anew)
 
 
 def assert_no_findings(
@@ -98,30 +92,19 @@ def shown(lines: Sequence[Line], title: str) -> str:
     return "\n".join(said)
 
 
-def logged(folder: Path) -> list[dict[str, Any]]:
-    """The findings that a capture folder's log holds; none where it has no log."""
-    log = folder / "findings.jsonl"
-    return [json.loads(line) for line in log.read_bytes().splitlines()] if log.is_file() else []
-
-
 def _known(at_least: str, ignore: Collection[str]) -> None:
     if at_least not in _SEVERITIES:
         raise ValueError(f"at_least is one of {', '.join(_SEVERITIES)}, not {at_least!r}")
     if isinstance(ignore, str):
         raise ValueError(f"ignore is a list of codes: [{ignore!r}]")
     if ignore:
-        from moontap.findings.registry import all_checks
+        from moontap.findings.codes import codes
 
-        codes = {check.code for check in all_checks()}
-        if unknown := sorted(set(ignore) - codes):
+        if unknown := sorted(set(ignore) - set(codes())):
             raise ValueError(f"ignore: no finding is called {', '.join(unknown)}")
 
 
-def _saved(path: Path) -> list[Line]:
-    if (path / "run.json").is_file():
-        return list[Line](logged(path))
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder")
+def _anew(path: Path) -> list[Line]:
     # mitmproxy, which reads flow files, is slow to import: not for a test that reads none.
     from moontap.testing.flows import findings
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from moontap.report.text import plain
 from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, parse, variables
-from moontap.testing import findings
-from moontap.testing.checks import logged, lost
+from moontap.testing import checks, findings
+from moontap.testing.checks import lost
+from moontap.testing.sources import logged
 
 if TYPE_CHECKING:
     from mitmproxy import http
@@ -137,13 +138,13 @@ class Tapped(Served):
     def pairs(self) -> list[dict[str, Any]]:
         """The lines of `pairs.jsonl` so far (docs/capture.md names their fields)."""
         folder = self._tap.settle().folder
-        return logged(folder) if folder else []
+        return logged(folder, checks.LOG) if folder else []
 
     @property
     def findings(self) -> list[dict[str, Any]]:
         """What went wrong so far: the lines of `findings.jsonl` (see docs/findings.md)."""
         folder = self._tap.settle().folder
-        return findings.logged(folder) if folder else []
+        return logged(folder, findings.LOG) if folder else []
 
     @property
     def flows(self) -> "list[http.HTTPFlow]":
@@ -171,7 +172,7 @@ class Tapped(Served):
         state = self._tap.close()  # the test has failed: what waits now is lost
         if state.folder is None:
             return ["no request came through the tap", *state.troubles]
-        lines = [lost(logged(state.folder)), f"capture: {plain(str(state.folder))}"]
+        lines = [lost(logged(state.folder, checks.LOG)), f"capture: {plain(str(state.folder))}"]
         return [*state.troubles, *filter(None, lines)]
 
 
