@@ -15,6 +15,7 @@ from moontap.findings.conversation import Conversation
 from moontap.findings.registry import all_checks
 from moontap.findings.turn import Turn
 from moontap.findings.types import Finding, Found, Severity
+from moontap.recent import recent
 from moontap.rules import Rules
 
 MOST_ALIKE = 100
@@ -67,13 +68,7 @@ class Judge:
 
     def conversation(self, number: int) -> Conversation:
         """What is known of a conversation."""
-        known = self._conversations.get(number)
-        if known is None:
-            known = self._conversations[number] = Conversation()
-        self._conversations.move_to_end(number)
-        while len(self._conversations) > _MOST:
-            self._conversations.popitem(last=False)
-        return known
+        return recent(self._conversations, number, Conversation, _MOST)
 
     def _new(
         self, check: Check, every: Sequence[Found], turn: Turn, conversation: Conversation

@@ -24,6 +24,7 @@ from moontap.guard.usage import Usage
 from moontap.identity import Identity, session_of
 from moontap.lineage import Tracked
 from moontap.origin import Origin
+from moontap.recent import keep, recent
 from moontap.rules import Rules
 from moontap.wire.types import Protocol, Reply, Request
 
@@ -99,16 +100,16 @@ class Guard:
             (asked.protocol, identity), request.messages, origin, session_of(identity, request)
         )
         session = identity.session or placed.number
-        thread = _recent(self._threads, placed.number, _Thread)
-        usage = _recent(self._usages, (asked.protocol, session), Usage)
+        thread = recent(self._threads, placed.number, _Thread, _MOST)
+        usage = recent(self._usages, (asked.protocol, session), Usage, _MOST)
         usage.ask(asked.at)
         turn = self._turn(asked, placed)
         turn.before = thread.known
         before = thread.told, thread.reminded, thread.blocked
         self._open[asked.flow] = _Open(turn, placed, thread, usage, *before)
         self._places[asked.flow] = placed.number, (asked.protocol, session)
-        _keep(self._open, _MOST_FLOWS)
-        _keep(self._places, _MOST_FLOWS)
+        keep(self._open, _MOST_FLOWS)
+        keep(self._places, _MOST_FLOWS)
         says = newest(request.messages, self._rules.progress)
         # With no reply in it, it is no loop of the model: a program that takes samples sends it.
         counts = not is_opening(request)
@@ -150,7 +151,7 @@ class Guard:
             Tracked(
                 call.id,
                 call.name,
-                call.arguments.encode("utf-8", "surrogatepass"),
+                call.json,
                 Origin(turn.protocol, turn.agent, turn.model, flow=flow),
             )
             for call in reply.calls
@@ -270,16 +271,3 @@ class Guard:
     def _lift(self, thread: _Thread) -> None:
         thread.known.progress.reset()
         thread.blocked = thread.told = thread.reminded = None
-
-
-def _recent[Key, Value](known: OrderedDict[Key, Value], key: Key, make: type[Value]) -> Value:
-    if key not in known:
-        known[key] = make()
-    known.move_to_end(key)
-    _keep(known, _MOST)
-    return known[key]
-
-
-def _keep[Key, Value](known: OrderedDict[Key, Value], most: int) -> None:
-    while len(known) > most:
-        known.popitem(last=False)
