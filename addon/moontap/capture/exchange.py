@@ -32,7 +32,9 @@ class DeliveredCall:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its reply. reply: its calls and message id; None where there is none."""
+    """One request and its reply. reply: its shape; None where there is none. body: of the response
+    as the client got it, content encoding undone. streamed: it is an event stream.
+    """
 
     flow: http.HTTPFlow
     wire: Wire
@@ -40,6 +42,8 @@ class Exchange:
     request: Request
     reply: Reply | None
     calls: tuple[DeliveredCall, ...]
+    body: bytes = b""
+    streamed: bool = False
 
 
 def read(flow: http.HTTPFlow, history: HistoryReader) -> Exchange | None:
@@ -51,7 +55,8 @@ def read(flow: http.HTTPFlow, history: HistoryReader) -> Exchange | None:
     if wire is None:
         return None
     request = history.read(wire, client_request(flow))
-    reply = read_reply(wire, flow)
+    body, streamed = _client_body(flow)
+    reply = _read(wire, body, streamed, read_shape) if _has_body(flow) else None
     calls: tuple[DeliveredCall, ...] = ()
     if reply:
         upstream = _upstream_reply(wire, flow) or reply
@@ -61,7 +66,7 @@ def read(flow: http.HTTPFlow, history: HistoryReader) -> Exchange | None:
             for n, call in enumerate(reply.calls)
         )
     identity = identify(flow.request.headers, request.session)
-    return Exchange(flow, wire, identity, request, reply, calls)
+    return Exchange(flow, wire, identity, request, reply, calls, body, streamed)
 
 
 def client_request(flow: http.HTTPFlow) -> bytes:
@@ -77,11 +82,25 @@ def client_request(flow: http.HTTPFlow) -> bytes:
 
 def read_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
     """The reply as the client got it; None without one that holds anything."""
+    return _read(wire, *_client_body(flow), read_shape) if _has_body(flow) else None
+
+
+def _client_body(flow: http.HTTPFlow) -> tuple[bytes, bool]:
+    """The response body as the client got it, decoded, and whether it is an event stream."""
     response = flow.response
-    if response is None or not response.raw_content:
-        return None
+    if response is None:
+        return b"", False
     coding = response.headers.get("content-encoding")
-    return _read(wire, response, response.raw_content, coding, read_shape)
+    return _decoded(response, response.raw_content or b"", coding)
+
+
+def _has_body(flow: http.HTTPFlow) -> bool:
+    return flow.response is not None and bool(flow.response.raw_content)
+
+
+def _decoded(response: http.Response, raw: bytes, coding: str | None) -> tuple[bytes, bool]:
+    body = encoding.decode_prefix(raw, coding)
+    return body, looks_streamed(response, body)
 
 
 def _upstream_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
@@ -89,20 +108,11 @@ def _upstream_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
     if flow.response is None or not body:
         return None
     coding = flow.metadata.get(metadata.UPSTREAM_ENCODING)
-    return _read(wire, flow.response, body, coding, read_ids)
+    return _read(wire, *_decoded(flow.response, body, coding), read_ids)
 
 
-def _read(
-    wire: Wire,
-    response: http.Response,
-    raw: bytes,
-    coding: str | None,
-    stream: Callable[[Wire, bytes], Reply],
-) -> Reply:
-    body = encoding.decode_prefix(raw, coding)
-    if looks_streamed(response, body):
-        return stream(wire, body)
-    return wire.reader().whole(body)
+def _read(wire: Wire, body: bytes, streamed: bool, stream: Callable[[Wire, bytes], Reply]) -> Reply:
+    return stream(wire, body) if streamed else wire.reader().whole(body)
 
 
 def looks_streamed(response: http.Response, body: bytes) -> bool:

@@ -117,9 +117,8 @@ class PairLog:
                 called_at=ended(flow),
                 flow=flow.id,
             )
-            arguments = call.arguments.encode("utf-8", "surrogatepass")
             duplicate = bool(upstream_id) and upstream_id in used
-            tracked.append(Tracked(call.id, call.name, arguments, origin, duplicate))
+            tracked.append(Tracked(call.id, call.name, call.json, origin, duplicate))
             if upstream_id:
                 used.add(upstream_id)
         self._used.add(memory, (d.upstream_id for d in exchange.calls if d.upstream_id))

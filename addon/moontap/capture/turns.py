@@ -11,13 +11,13 @@ from typing import Any
 from mitmproxy import http
 
 from moontap.capture import metadata
-from moontap.capture.exchange import looks_streamed
+from moontap.capture.exchange import Exchange
 from moontap.capture.pairlog import Logged, ended, request_id
 from moontap.findings.turn import Got, Sent, Stopped, Turn
 from moontap.findings.types import Part
 from moontap.rules import Rules
 from moontap.wire import encoding, jsontext
-from moontap.wire.protocol import Wire, read_stream
+from moontap.wire.protocol import read_stream
 from moontap.wire.types import Reply
 
 _ASKED = Part.HISTORY | Part.TOOLS | Part.TURNS
@@ -83,45 +83,44 @@ def _parts(got: Got | None) -> Part:
 
 
 def _got(flow: http.HTTPFlow, logged: Logged) -> Got | None:
-    response, wire = flow.response, logged.exchange.wire
+    response, exchange = flow.response, logged.exchange
     broken = flow.error.msg if flow.error else None
     cut = bool(flow.metadata.get(metadata.INCOMPLETE) or flow.error)
     if metadata.BLOCKED in flow.metadata:
         return None  # the guard's answer says nothing of the API
     if response is None:
         return Got(Reply(), cut=True, trouble=broken, ended=ended(flow)) if cut else None
-    raw = response.raw_content or b""
-    coding = response.headers.get("content-encoding")
-    body = encoding.decode_prefix(raw, coding)
     started, asked = response.timestamp_start, flow.request.timestamp_end
     return Got(
-        reply=logged.exchange.reply or Reply(),
-        upstream_ids=tuple(call.upstream_id for call in logged.exchange.calls),
+        reply=exchange.reply or Reply(),
+        upstream_ids=tuple(call.upstream_id for call in exchange.calls),
         status=response.status_code,
-        streamed=looks_streamed(response, body),
+        streamed=exchange.streamed,
         kind=response.headers.get("content-type", ""),
         cut=cut,
         trouble=broken,
-        unnamed=_unnamed(flow, raw, coding),
+        unnamed=_unnamed(flow, response),
         first_byte_s=max(0.0, started - asked) if started and asked else None,
         silence_s=_silence(flow),
         ended=ended(flow),
         request_id=request_id(flow),
-        read_body=lambda: body,
-        read_text=lambda: _text(wire, response, body),
+        read_body=lambda: exchange.body,
+        read_text=lambda: _text(exchange),
     )
 
 
-def _unnamed(flow: http.HTTPFlow, raw: bytes, coding: str | None) -> str | None:
+def _unnamed(flow: http.HTTPFlow, response: http.Response) -> str | None:
     """The encoding that upstream's body had and its headers did not name."""
-    if coding or metadata.UPSTREAM_ENCODING in flow.metadata:
+    if response.headers.get("content-encoding") or metadata.UPSTREAM_ENCODING in flow.metadata:
         return None
-    return encoding.sniffed(flow.metadata.get(metadata.UPSTREAM_BODY) or raw)
+    return encoding.sniffed(
+        flow.metadata.get(metadata.UPSTREAM_BODY) or response.raw_content or b""
+    )
 
 
-def _text(wire: Wire, response: http.Response, body: bytes) -> dict[int, str]:
-    streamed = looks_streamed(response, body)
-    reply = read_stream(wire, body) if streamed else wire.reader().whole(body)
+def _text(exchange: Exchange) -> dict[int, str]:
+    wire, body = exchange.wire, exchange.body
+    reply = read_stream(wire, body) if exchange.streamed else wire.reader().whole(body)
     return {number: choice.text for number, choice in reply.choices.items()}
 
 

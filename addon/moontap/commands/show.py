@@ -247,7 +247,7 @@ def _request(turn: "Turn | None") -> dict[str, Any]:
                     for result in message.results
                 ],
             }
-            for index, message in sent.fresh()
+            for index, message in sent.fresh
         ],
     }
 

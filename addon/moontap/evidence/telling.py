@@ -146,4 +146,4 @@ def _tracked(call: ReplyCall, reply: Reply, stranger: Origin, label: str | None)
         index=call.index,
         flow=label,
     )
-    return Tracked(call.id, call.name, call.arguments.encode("utf-8", "surrogatepass"), origin)
+    return Tracked(call.id, call.name, call.json, origin)

@@ -21,7 +21,7 @@ def echoes(turn: Turn) -> Iterator[tuple[int, Message, Said]]:
     its end."""
     if turn.sent is None:
         return
-    for position, message in turn.sent.fresh():
+    for position, message in turn.sent.fresh:
         said = turn.before.replies.get(position)
         if said and said.complete and message.role == "assistant":
             yield position, message, said

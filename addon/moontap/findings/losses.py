@@ -45,7 +45,7 @@ def lost(turn: Turn) -> list[Loss]:
     dropped = [o.call for o in turn.outcomes if o.dropped and o.call]
     if sent is None or not dropped:
         return []
-    sign = any(_is_sign(message) for _, message in sent.fresh())
+    sign = any(_is_sign(message) for _, message in sent.fresh)
     picked = _picked(turn)
     losses = [
         _loss(turn, sent, call, sign=sign)

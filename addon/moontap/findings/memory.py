@@ -23,7 +23,7 @@ def take_request(known: Conversation, turn: Turn) -> None:
     if sent is None:
         return
     _note_return(known, turn, sent)
-    for at, message in sent.fresh():
+    for at, message in sent.fresh:
         for call in message.calls:
             if call.id and call.id not in known.uses and len(known.uses) < _MOST_IDS:
                 known.uses[call.id] = Use(0, None, call.name, digest(call.arguments), at)
@@ -48,7 +48,7 @@ def take_reply(known: Conversation, turn: Turn) -> None:
         for call, id_ in zip(got.calls, got.upstream_ids, strict=True):
             use = known.uses.get(id_ or "")
             if id_ and len(known.uses) < _MOST_IDS and (use is None or known.given_up(use)):
-                said = digest(call.arguments)
+                said = digest(call.json)
                 known.uses[id_] = Use(turn.number, turn.flow, call.name, said, messages)
     if sent is None:
         return
@@ -83,7 +83,7 @@ def _note_return(known: Conversation, turn: Turn, sent: Sent) -> None:
         return
     if sent.is_repeat and repeats.continues(turn, known.last):
         return  # such a run goes on
-    for position, message in sent.fresh():
+    for position, message in sent.fresh:
         for call in message.calls:
             use = known.uses.get(call.id or "")
             if use and use.at > position:
@@ -111,9 +111,7 @@ def _count_losses(known: Conversation, turn: Turn, sent: Sent) -> None:
 def _said(turn: Turn) -> Said:
     got = turn.got
     assert got is not None
-    calls = tuple(
-        (call.id, call.name, call.arguments.encode("utf-8", "surrogatepass")) for call in got.calls
-    )
+    calls = tuple((call.id, call.name, call.json) for call in got.calls)
     body = got.body
     return Said(
         turn.number,

@@ -71,7 +71,7 @@ def _at(placed: _Placed) -> int:
 
 def _new(turn: Turn, sent: Sent) -> Iterator[_Placed]:
     """What this request made certain."""
-    for position, message in sent.fresh():
+    for position, message in sent.fresh:
         if speaks(message):
             yield _Placed(position)
     replies = turn.before.replies

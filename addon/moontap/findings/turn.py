@@ -22,7 +22,7 @@ CLIENT_LEFT = ("Client disconnected.", "stream reset by client (CANCEL)")
 HTTP/2 it says the second of either side, but servers do not cancel."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sent:
     """A request. new: the first message that its conversation had not seen before; all that
     checks need to look at. pairing: of the messages from `new` on at least; where `new` is past
@@ -41,6 +41,7 @@ class Sent:
     agent: str = ""
     healed: bool = False
 
+    @cached_property
     def fresh(self) -> list[tuple[int, Message]]:
         """The new messages with their positions."""
         return list(enumerate(self.request.messages[self.new :], self.new))

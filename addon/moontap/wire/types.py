@@ -166,6 +166,11 @@ class ReplyCall(msgspec.Struct):
     def arguments(self) -> str:
         return "".join(self.fragments)
 
+    @property
+    def json(self) -> bytes:
+        """The arguments as a history's `Call` has them; half a surrogate pair stays what it is."""
+        return self.arguments.encode("utf-8", "surrogatepass")
+
 
 class Choice(msgspec.Struct):
     """The text of one choice (Messages has just choice 0)."""

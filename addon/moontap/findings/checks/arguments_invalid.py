@@ -36,7 +36,7 @@ def look(turn: Turn) -> Iterator[Found]:
         yield _found(
             read, f"The call of {tool_named(call.name, 'a tool')}", call.name, call.id, text, where
         )
-    for position, message in turn.sent.fresh() if turn.sent else ():
+    for position, message in turn.sent.fresh if turn.sent else ():
         for one in message.calls:
             read = arguments.read(one.arguments)
             if read.shape is Shape.OBJECT or was_delivered(turn, position, one):

@@ -46,7 +46,7 @@ def _calls(turn: Turn) -> Iterator[tuple[str, str | bytes, Evidence, Party | Non
                 ),
                 None,
             )
-    for position, message in turn.sent.fresh():
+    for position, message in turn.sent.fresh:
         for one in message.calls:
             if not was_delivered(turn, position, one):
                 short = excerpt(one.arguments)

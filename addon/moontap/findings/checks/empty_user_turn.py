@@ -15,7 +15,7 @@ _READABLE = {"text"}
 
 def look(turn: Turn) -> Iterator[Found]:
     """The new user messages without a result, an image or a word of anybody's."""
-    for position, message in turn.sent.fresh() if turn.sent else ():
+    for position, message in turn.sent.fresh if turn.sent else ():
         if message.role != "user" or message.results or message.calls:
             continue
         if set(message.blocks) - _READABLE or not _is_empty(message):

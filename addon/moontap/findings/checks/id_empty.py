@@ -37,7 +37,7 @@ def _in_reply(turn: Turn) -> Iterator[Found]:
 
 def _in_calls(turn: Turn, sent: Sent) -> Iterator[Found]:
     came_so = None
-    for position, message in sent.fresh():
+    for position, message in sent.fresh:
         for call in message.calls:
             if not is_empty(call.id):
                 continue

@@ -17,7 +17,7 @@ def look(turn: Turn) -> Iterator[Found]:
     if turn.got and len(turn.got.calls) > 1:
         yield from _in_reply(turn.got)
     if turn.sent:
-        for position, message in turn.sent.fresh():
+        for position, message in turn.sent.fresh:
             if len(message.calls) < 2:
                 continue
             for id_, count in _repeated(call.id for call in message.calls):

@@ -27,7 +27,7 @@ def look(turn: Turn) -> Iterator[Found]:
             about="request",
             evidence=Evidence(facts={"fields": used}),
         )
-    for position, message in turn.sent.fresh():
+    for position, message in turn.sent.fresh:
         if message.legacy:
             what = "the role `function`" if message.role == "function" else "`function_call`"
             yield Found(

@@ -20,7 +20,7 @@ def look(turn: Turn) -> Iterator[Found]:
     """Once for each thing that is odd: a client that writes it so, does so every time."""
     first: dict[tuple[str, Fault, str], tuple[int, Odd]] = {}
     count: dict[tuple[str, Fault, str], int] = {}
-    for position, message in turn.sent.fresh() if turn.sent else ():
+    for position, message in turn.sent.fresh if turn.sent else ():
         for odd in message.odd:
             if not _came_so(turn, position, message, odd):
                 about = (_INDEX.sub("", odd.path), odd.fault, odd.said)

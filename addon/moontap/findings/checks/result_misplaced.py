@@ -50,7 +50,7 @@ def _found(way: str, how: str, message: int, result: Result, call: int | None) -
 
 
 def _after_text(sent: Sent) -> Iterator[Found]:
-    for position, message in sent.fresh():
+    for position, message in sent.fresh:
         if not message.results:
             continue
         first = next((n for n, kind in enumerate(message.blocks) if kind in _TELLING), None)

@@ -24,7 +24,7 @@ class Kind(StrEnum):
 def look(turn: Turn) -> Iterator[Found]:
     """The results of the new messages; once for each kind in a conversation, a client does it
     every time."""
-    for position, message in turn.sent.fresh() if turn.sent else ():
+    for position, message in turn.sent.fresh if turn.sent else ():
         for result in message.results:
             if kind := _kind(result):
                 yield Found(

@@ -92,7 +92,7 @@ def told(turn: Turn, *, reminded: bool = False, stopped: str = "", repeats: int 
     """A turn in short. reminded, stopped, repeats: see `Told`."""
     sent, got, rules = turn.sent, turn.got, turn.rules.progress
     live = [one for one in turn.outcomes if one.call is None or one.call.origin.flow]
-    fresh = [message for _, message in sent.fresh()] if sent else []
+    fresh = [message for _, message in sent.fresh] if sent else []
     spoken = next((bare(message.text) for message in reversed(fresh) if speaks(message)), "")
     refused = bool(got and got.is_refusal)
     return Told(
