@@ -80,7 +80,7 @@ def bundle(choice: Choice, cleaner: Cleaner, rules: Rules, whole: Counter[str], 
         captured=_what(seen.looked),
         rounds=sequence,
         verdict=verdict,
-        findings=sorted(lines, key=lambda line: _ORDER.index(line["severity"])),
+        findings=sorted(lines, key=lambda line: -Severity(line["severity"]).rank),
         whole=whole,
         kept=len(flows),
         of=of,
@@ -95,9 +95,6 @@ def bundle(choice: Choice, cleaner: Cleaner, rules: Rules, whole: Counter[str], 
     files[REPORT] = text.encode("utf-8", "backslashreplace")
     left += [f"{REPORT}: {place}" for place in cleaner.left_in(text)]
     return Bundle(files, left, verdict)
-
-
-_ORDER = ("error", "warning", "info")
 
 
 def asks(rules: Rules) -> bool:

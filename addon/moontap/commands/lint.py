@@ -16,6 +16,7 @@ from moontap.commands.terminal import put
 
 if TYPE_CHECKING:
     from moontap.evidence.examine import Examined
+    from moontap.rules import Rules
 
 _LEVELS = ("error", "warning", "info", "never")
 
@@ -73,9 +74,8 @@ def lint(options: argparse.Namespace) -> int:
     if options.files.count("-") > 1:
         raise UsageError("standard input can be read but once: give one -")
 
-    from moontap.capture.reader import TRAFFIC, Once
-    from moontap.evidence.examine import examine
-    from moontap.evidence.inputs import STANDARD_INPUT, files, opened, standard_input
+    from moontap.capture.reader import Once
+    from moontap.evidence.inputs import STANDARD_INPUT, files
     from moontap.evidence.source import Unknown, Unusable
 
     said: list[str] = []
@@ -91,12 +91,7 @@ def lint(options: argparse.Namespace) -> int:
         passed_over = 0
         for name in names:
             try:
-                stdin = standard_input() if name == STANDARD_INPUT else None
-                source, kind = opened(name, stdin, given)
-                rules, note = own, None
-                if name != STANDARD_INPUT and Path(name).name == TRAFFIC:
-                    rules, note = rules_for([name], options.rules)
-                one = examine(source, rules, kind)
+                one = _examined(name, given, own, options.rules)
             except Unusable as error:
                 if isinstance(error, Unknown) and len(names) > 1:
                     passed_over += 1  # a folder may hold anything
@@ -106,8 +101,6 @@ def lint(options: argparse.Namespace) -> int:
             except MemoryError:
                 said.append(f"{name}: too large for the memory of this machine: give a part of it")
                 continue
-            if note:
-                one.notes.append(note)
             found.append(one)
             if not options.json:
                 _show(one, github=options.github, full=options.all)
@@ -117,6 +110,24 @@ def lint(options: argparse.Namespace) -> int:
         _write(found, said)
     _tell(said, found)
     return _code(found, said, options.fail_on)
+
+
+def _examined(name: str, given: str, own: "Rules", file: str | None) -> "Examined":
+    """One input. own: the rules that hold where it is no capture of ours; file: of --rules. Raises
+    Unusable."""
+    from moontap.capture.reader import TRAFFIC
+    from moontap.commands.inforce import rules_for
+    from moontap.evidence.examine import examine
+    from moontap.evidence.inputs import STANDARD_INPUT, opened, standard_input
+
+    stdin = standard_input() if name == STANDARD_INPUT else None
+    source, kind = opened(name, stdin, given)
+    if name == STANDARD_INPUT or Path(name).name != TRAFFIC:
+        return examine(source, own, kind)
+    rules, note = rules_for([name], file)
+    one = examine(source, rules, kind)
+    one.notes += [note] if note else []
+    return one
 
 
 def _show(one: "Examined", *, github: bool, full: bool) -> None:

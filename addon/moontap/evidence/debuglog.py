@@ -40,7 +40,7 @@ class Seen:
 
 
 class DebugLog:
-    """Iterate `turns` once; after that `seen` and `repairs` say what the repairs show."""
+    """Iterate `turns` once; after that `seen` and `notes` say what the repairs show."""
 
     def __init__(self, text: bytes, rules: Rules, damage: list[Damage]) -> None:
         self._text, self._damage = text, damage
@@ -62,6 +62,11 @@ class DebugLog:
                 yield self._refusal(line[found.end() :], int(found[2]), number)
         if lines[-1] and not _STAMP.match(lines[-1]) and len(lines) > 1:
             self._damage.append(Damage("it breaks off within a line", len(lines)))
+
+    @property
+    def notes(self) -> list[str]:
+        """How often it repaired its history, if it did."""
+        return [f"{self.repairs} repairs of the history are logged"] if self.repairs else []
 
     def seen(self) -> Iterator[Seen]:
         """What the repairs show."""

@@ -3,7 +3,7 @@
 A source in, an `Examined` out. Never writes; what it gives holds no secret.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,23 +81,15 @@ def examine(source: Source, rules: Rules, kind: Kind | None = None) -> Examined:
     known = Known(kind) if kind else recognise(source, diagnosis.redactor)
     source.damage += known.damage
     examined = Examined(diagnosis.redactor.mask_text(source.name), known.kind)
-    parts, ran = Part(0), frozenset[str]()
+    ran: tuple[str, ...] = ()
     if examined.flows:
-        parts = _flows(source, diagnosis, examined)
-        judge = diagnosis.judge
+        parts, judge = _flows(source, diagnosis, examined), diagnosis.judge
     else:
-        judge = Judge(rules)
-        log = DebugLog(known.text, rules, source.damage)
-        transcript = Transcript(known.text, rules, source.damage)
-        parts = _told(_turns(known, rules, source, log, transcript), judge, examined, source)
-        if known.kind is Kind.DEBUG_LOG:
-            ran = frozenset(CODES)
-            examined.findings += _of_log(log.seen(), rules)
-            if log.repairs:
-                examined.notes.append(f"{log.repairs} repairs of the history are logged")
-        examined.notes += transcript.notes
-        if known.kind in (Kind.KIMI_CONTEXT, Kind.KIMI_WIRE):
-            examined.notes.append(kimi.NOTE)
+        reading, judge = _reading(known, rules, source), Judge(rules)
+        parts = _told(reading.turns, judge, examined, source)
+        examined.findings += _of_log(reading.seen(), rules)
+        examined.notes += reading.notes()
+        ran = reading.ran
     examined.findings = [_masked(one, diagnosis.redactor) for one in examined.findings]
     examined.faults = judge.faults
     examined.skipped = _skipped(parts, rules, ran)
@@ -121,20 +113,32 @@ def _flows(source: Source, diagnosis: Diagnosis, examined: Examined) -> Part:
     return parts
 
 
-def _turns(
-    known: Known, rules: Rules, source: Source, log: DebugLog, transcript: Transcript
-) -> Iterator[Told]:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """An input that holds no flows. turns: to be used up first; then notes and seen, what it shows
+    without a check, are there. ran: the codes of that."""
+
+    turns: Iterator[Told]
+    notes: Callable[[], list[str]] = list
+    seen: Callable[[], Iterable[Seen]] = tuple
+    ran: tuple[str, ...] = ()
+
+
+def _reading(known: Known, rules: Rules, source: Source) -> _Reading:
+    text, damage = known.text, source.damage
     match known.kind:
         case Kind.TRANSCRIPT:
-            return transcript.turns()
+            transcript = Transcript(text, rules, damage)
+            return _Reading(transcript.turns(), lambda: transcript.notes)
         case Kind.DEBUG_LOG:
-            return log.turns()
+            log = DebugLog(text, rules, damage)
+            return _Reading(log.turns(), lambda: log.notes, log.seen, CODES)
         case Kind.KIMI_CONTEXT:
-            return kimi.context_turns(known.text, rules, source.damage)
+            return _Reading(kimi.context_turns(text, rules, damage), lambda: [kimi.NOTE])
         case Kind.KIMI_WIRE:
-            return kimi.Wired(known.text, rules, source.damage).turns()
+            return _Reading(kimi.Wired(text, rules, damage).turns(), lambda: [kimi.NOTE])
         case _:
-            return bodies.turns(known, rules)
+            return _Reading(bodies.turns(known, rules))
 
 
 def _told(turns: Iterator[Told], judge: Judge, examined: Examined, source: Source) -> Part:
@@ -159,7 +163,7 @@ def _told(turns: Iterator[Told], judge: Judge, examined: Examined, source: Sourc
     return parts
 
 
-def _of_log(seen: Iterator[Seen], rules: Rules) -> Iterator[Located]:
+def _of_log(seen: Iterable[Seen], rules: Rules) -> Iterator[Located]:
     known = {check.code: check for check in all_checks()}
     for one in seen:
         if one.code in rules.findings.off:
@@ -205,7 +209,7 @@ def _remedy(found: Found, usual: str) -> str:
     return found.remedy or usual or "Put moontap between, with moontap_rewrite=all (`moontap run`)."
 
 
-def _skipped(parts: Part, rules: Rules, ran: frozenset[str]) -> list[Skipped]:
+def _skipped(parts: Part, rules: Rules, ran: Collection[str]) -> list[Skipped]:
     skipped = []
     for check in could_not_run(parts):
         if check.code not in ran and check.code not in rules.findings.off:

@@ -7,13 +7,13 @@ the wire reaches the screen as markup or control sequence.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from moontap.findings.types import Severity
 from moontap.report.pairs import latency
 from moontap.report.summary import many
 from moontap.report.text import plain, short
 
 _ID, _TEXT, _VALUE = 80, 300, 200
 _MOST = 12
-_SEVERITIES = ("info", "warning", "error")
 
 type Shown = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def _lines(one: Shown) -> Iterator[str]:
         by_code.setdefault(finding["code"], []).append(finding)
     for same in by_code.values():
         # The latest of the most severe: what is said again says more.
-        finding = max(reversed(same), key=lambda one: _SEVERITIES.index(one["severity"]))
+        finding = max(reversed(same), key=lambda one: Severity(one["severity"]).rank)
         at = finding["evidence"]["exchange"]
         notes = [f"found at exchange {at}"] if at != one["exchange"] else []
         if len(same) > 1:
