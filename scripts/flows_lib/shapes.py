@@ -140,6 +140,19 @@ def chat_said(number: int, text: str = "All done.") -> list[bytes]:
     return chat(number, delta(number, content=text), finish="stop")
 
 
+def function_call(id_: Any, name: str, arguments: str) -> dict[str, Any]:
+    """A call as a whole message of Chat Completions has it."""
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def completion(number: int, message: dict[str, Any]) -> dict[str, Any]:
+    """A whole reply of Chat Completions; without calls it ends the task."""
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    head = {"id": MESSAGE_ID.format(number), "object": "chat.completion"}
+    return {**head, "created": CREATED, "model": "kimi-k3", "choices": [choice]}
+
+
 def crlf(events: Sequence[bytes]) -> list[bytes]:
     return [one.replace(b"\n", b"\r\n") for one in events]
 

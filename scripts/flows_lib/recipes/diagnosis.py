@@ -9,7 +9,7 @@ from moontap.standin import Mint
 from scripts.flows_lib import shapes
 from scripts.flows_lib.agent import CHAT, MESSAGES, Agent, Call
 from scripts.flows_lib.recipes.histories import chat_pair, messages_pair
-from scripts.flows_lib.recipes.plays import runs, script, standin, step, streamed, whole
+from scripts.flows_lib.recipes.plays import asks_once, runs, script, standin, step, streamed, whole
 from scripts.flows_lib.scene import Play, Recipe, Stage
 from tests.upstreams import Reply
 
@@ -19,22 +19,11 @@ type Said = tuple[Sequence[dict[str, Any]], dict[str, Any]]
 
 def _whole(number: int, *calls: Call, text: str = "", thinking: str = "") -> Reply:
     """A whole reply of Chat Completions."""
-    made = [
-        {
-            "id": one.id,
-            "type": "function",
-            "function": {"name": one.name, "arguments": one.arguments},
-        }
-        for one in calls
-    ]
+    made = [shapes.function_call(one.id, one.name, one.arguments) for one in calls]
     message: dict[str, Any] = {"role": "assistant", "content": text or (None if made else "Done.")}
     message |= {"reasoning_content": thinking} if thinking else {}
     message |= {"tool_calls": made} if made else {}
-    finish = "tool_calls" if made else "stop"
-    choice = {"index": 0, "message": message, "finish_reason": finish}
-    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
-    body = {**head, "created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]}
-    return whole(shapes.compact(body), number)
+    return whole(shapes.compact(shapes.completion(number, message)), number)
 
 
 def _bash(id_: str, command: str) -> Call:
@@ -255,13 +244,6 @@ _PING = shapes.event("ping", {"type": "ping"})
 _START, _DONE = shapes.message_start(), shapes.text_block(0, "All done.")
 
 
-def _asks_once(path: str) -> Play:
-    async def play(stage: Stage) -> None:
-        await Agent(stage, path).ask()
-
-    return play
-
-
 # --- nothing to tell -------------------------------------------------------------------------
 
 _CLEAN = script(
@@ -382,7 +364,7 @@ RECIPES = {
     ),
     "messages-silent": Recipe(
         (streamed([_START, *_DONE, *shapes.message_end("end_turn")]),),
-        _asks_once(MESSAGES),
+        asks_once(MESSAGES),
         pauses=(0.1, 0.1, 310, 0.1, 0.1, 0.1, 0.1),
     ),
     "messages-pings": Recipe(
@@ -391,7 +373,7 @@ RECIPES = {
                 [_START, *[_PING] * 7, *_DONE, *shapes.message_end("end_turn")],
             ),
         ),
-        _asks_once(MESSAGES),
+        asks_once(MESSAGES),
         pauses=(0.1, *[50] * 7, *[0.1] * 6),
     ),
     "messages-clean": Recipe(standin(_CLEAN, Mint.UNIQUE), _fails_and_mends),

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from moontap.standin import Fault, FaultKind, Mint
 from scripts.flows_lib import shapes
 from scripts.flows_lib.agent import CHAT, MESSAGES, Agent, Call
-from scripts.flows_lib.recipes.plays import NAMED, ROUNDS, faulty, standin
+from scripts.flows_lib.recipes.plays import NAMED, ROUNDS, asks_once, faulty, standin
 from scripts.flows_lib.scene import Play, Recipe, Stage
 from tests.upstreams import Reply
 
@@ -37,13 +37,6 @@ def _retries(path: str, stream: bool = True, *, then: bool | None = None) -> Pla
         calls = agent.hear(await agent.send(again))
         agent.answer(calls)
         await agent.run()
-
-    return play
-
-
-def _asks_once(path: str, stream: bool = True) -> Play:
-    async def play(stage: Stage) -> None:
-        await Agent(stage, path, stream=stream).ask()
 
     return play
 
@@ -209,11 +202,11 @@ RECIPES = {
     ),
     "messages-401": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, status=401, body=UNAUTHORIZED))),
-        _asks_once(MESSAGES),
+        asks_once(MESSAGES),
     ),
     "chat-401": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, status=401, body=UNAUTHORIZED))),
-        _asks_once(CHAT, stream=False),
+        asks_once(CHAT, stream=False),
     ),
     "messages-504": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, at_request=2, status=504, body=GATEWAY))),

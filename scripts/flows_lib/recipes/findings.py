@@ -7,7 +7,7 @@ from typing import Any
 from moontap.standin import Fault, FaultKind
 from scripts.flows_lib import shapes
 from scripts.flows_lib.agent import CHAT, MESSAGES, Agent, Call
-from scripts.flows_lib.recipes.plays import faulty, runs, standin, streamed, whole
+from scripts.flows_lib.recipes.plays import asks_once, faulty, runs, standin, streamed, whole
 from scripts.flows_lib.scene import Play, Recipe, Stage
 from tests.upstreams import Reply
 
@@ -97,32 +97,12 @@ async def _is_ahead(stage: Stage) -> None:
     await agent.ask()
 
 
-def _asks_once(*, streams: bool = False, **more: Any) -> Play:
-    async def play(stage: Stage) -> None:
-        await Agent(stage, CHAT, stream=streams, **more).ask()
-
-    return play
-
-
 def _calls(number: int, text: str, *calls: Call) -> Reply:
     """A whole reply of Chat Completions."""
-    made = [
-        {
-            "id": one.id,
-            "type": "function",
-            "function": {"name": one.name, "arguments": one.arguments},
-        }
-        for one in calls
-    ]
+    made = [shapes.function_call(one.id, one.name, one.arguments) for one in calls]
     message: dict[str, Any] = {"role": "assistant", "content": text}
-    choice = {
-        "index": 0,
-        "message": message | ({"tool_calls": made} if made else {}),
-        "finish_reason": "tool_calls" if made else "stop",
-    }
-    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
-    more = {"created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]}
-    return whole(shapes.compact(head | more), number)
+    message |= {"tool_calls": made} if made else {}
+    return whole(shapes.compact(shapes.completion(number, message)), number)
 
 
 async def _nearly(stage: Stage) -> None:
@@ -192,7 +172,7 @@ RECIPES = {
     "chat-legacy-functions": Recipe((streamed(shapes.chat_said(1)),), _legacy),
     "chat-tool-choice": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, status=400, body=INCOMPATIBLE))),
-        _asks_once(tool_choice=NAMED_CHOICE),
+        asks_once(CHAT, stream=False, tool_choice=NAMED_CHOICE),
     ),
     "chat-malformed": Recipe(
         standin(faulty(Fault(FaultKind.STATUS, status=400, body=MALFORMED))), _misspells
@@ -201,6 +181,6 @@ RECIPES = {
         (whole(shapes.compact(_DONE)),),
         _is_ahead,
     ),
-    "chat-slow": Recipe((streamed(shapes.chat_said(1)),), _asks_once(streams=True), late=150),
+    "chat-slow": Recipe((streamed(shapes.chat_said(1)),), asks_once(CHAT), late=150),
     "chat-near-misses": Recipe(_NEARLY, _nearly),
 }

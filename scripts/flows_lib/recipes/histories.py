@@ -183,20 +183,11 @@ def _chat(number: int, *ids: str) -> list[bytes]:
 
 def _chat_whole(number: int, *ids: str) -> bytes:
     calls = [
-        {
-            "id": id_,
-            "type": "function",
-            "function": {
-                "name": "Bash",
-                "arguments": dump({"command": f"step {number}.{at}"}).decode(),
-            },
-        }
+        shapes.function_call(id_, "Bash", dump({"command": f"step {number}.{at}"}).decode())
         for at, id_ in enumerate(ids)
     ]
     message = {"role": "assistant", "content": "" if ids else "All done.", "tool_calls": calls}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if ids else "stop"}
-    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
-    return dump({**head, "created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]})
+    return dump(shapes.completion(number, message))
 
 
 TWO_MESSAGES = (

@@ -48,9 +48,7 @@ def _null_everything_events() -> list[bytes]:
 
 def _chat_whole(number: int, *calls: dict[str, Any]) -> bytes:
     message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
-    return dump({**head, "created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]})
+    return dump(shapes.completion(number, message))
 
 
 def _function(command: str) -> dict[str, Any]:
@@ -58,10 +56,7 @@ def _function(command: str) -> dict[str, Any]:
 
 
 def _chat_done(number: int) -> bytes:
-    message = {"role": "assistant", "content": "All done."}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    head = {"id": shapes.MESSAGE_ID.format(number), "object": "chat.completion"}
-    return dump({**head, "created": shapes.CREATED, "model": "kimi-k3", "choices": [choice]})
+    return dump(shapes.completion(number, {"role": "assistant", "content": "All done."}))
 
 
 def _k2_turn(number: int, *ids: str) -> list[bytes]:

@@ -59,6 +59,15 @@ def runs(path: str, **how: Any) -> Play:
     return play
 
 
+def asks_once(path: str, **how: Any) -> Play:
+    """An agent that asks once and does nothing with the answer. how: as `Agent` takes it."""
+
+    async def play(stage: Stage) -> None:
+        await Agent(stage, path, **how).ask()
+
+    return play
+
+
 def standin(rounds: Script, mint: Mint = Mint.RESPONSE, form: IdForm | None = None) -> Scripts:
     return Scripts(rounds, mint, form)
 
