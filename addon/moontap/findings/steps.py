@@ -42,6 +42,22 @@ def speaks(message: Message) -> bool:
     return message.role == "user" and bool(bare(message.text))
 
 
+def is_empty_turn(message: Message) -> bool:
+    """Whether a user's message is empty, or holds but what clients put in place of nothing. What a
+    client adds to every turn does not count; alone it is no empty turn either. Not where its
+    content stands there under another name: then it is malformed."""
+    if message.role != "user" or message.results or message.calls:
+        return False
+    if set(message.blocks) - {"text"}:
+        return False
+    text = without_reminders(message.text)
+    if len(text) > 400 or not all(says_nothing(line) for line in text.split("\n")):
+        return False
+    if message.text.strip() and not text.strip():
+        return False
+    return not any(odd.path == "content" and odd.meant == "content" for odd in message.odd)
+
+
 class _Placed(NamedTuple):
     """A step where it stands: the position of its message, or of the one after it, and the flow of
     its reply. step: None for something new."""

@@ -4,24 +4,16 @@ from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.excerpts import excerpt
-from moontap.findings.reminders import without_reminders
-from moontap.findings.steps import says_nothing
+from moontap.findings.steps import is_empty_turn
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
-from moontap.wire.types import Message
-
-_READABLE = {"text"}
 
 
 def look(turn: Turn) -> Iterator[Found]:
     """The new user messages without a result, an image or a word of anybody's."""
     for position, message in turn.sent.fresh if turn.sent else ():
-        if message.role != "user" or message.results or message.calls:
+        if not is_empty_turn(message):
             continue
-        if set(message.blocks) - _READABLE or not _is_empty(message):
-            continue
-        if any(odd.path == "content" and odd.meant == "content" for odd in message.odd):
-            continue  # it stands there under another name: `message-malformed`
         shown = excerpt(message.text.strip())
         what = f"holds nothing but `{shown}`" if shown else "is empty"
         yield Found(
@@ -30,14 +22,6 @@ def look(turn: Turn) -> Iterator[Found]:
             evidence=Evidence(message=position, excerpt=shown),
             remedy=_ALONE if shown and Part.TURNS not in turn.parts else None,
         )
-
-
-def _is_empty(message: Message) -> bool:
-    """What a client adds to every turn does not count; alone it is no empty turn either."""
-    text = without_reminders(message.text)
-    if len(text) > 400 or not all(says_nothing(line) for line in text.split("\n")):
-        return False
-    return bool(text.strip()) or not message.text.strip()
 
 
 _ALONE = (

@@ -6,7 +6,7 @@ A turn in, a few words and counts out; the turn itself, which may hold megabytes
 import hashlib
 from dataclasses import dataclass
 
-from moontap.findings.steps import bare, says_nothing, speaks
+from moontap.findings.steps import bare, is_empty_turn, speaks
 from moontap.findings.turn import Turn
 from moontap.lineage import Outcome, Status, Tracked, digest_of
 from moontap.origin import Origin
@@ -103,7 +103,7 @@ def told(turn: Turn, *, reminded: bool = False, stopped: str = "", repeats: int 
         lost=sum(_is_lost(one) for one in live),
         dropped=sum(one.dropped for one in live),
         orphans=sum(one.status is Status.ORPHAN for one in live),
-        empty=sum(map(_is_empty, fresh)),
+        empty=sum(map(is_empty_turn, fresh)),
         spoken=short(spoken.strip(), LONGEST),
         results=tuple(_heard(rules, one) for one in live if one.result),
         known=_known(turn, fresh),
@@ -129,12 +129,6 @@ def _heard(rules: ProgressRules, outcome: Outcome[Origin]) -> bytes:
 
 def _is_lost(outcome: Outcome[Origin]) -> bool:
     return outcome.status is Status.UNANSWERED and not outcome.dropped
-
-
-def _is_empty(message: Message) -> bool:
-    if message.role != "user" or message.results:
-        return False
-    return says_nothing(message.text) and all(block == "text" for block in message.blocks)
 
 
 def _known(turn: Turn, fresh: list[Message]) -> int:
