@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from moontap.standin import TLSFiles
+from tests.cli.forks import PYTHON, Forks
 from tests.proxying import Tap, tap, tls_files
 from tests.sentinel import Sentinel
 
@@ -27,6 +28,20 @@ def _written_alike_everywhere() -> Iterator[None]:
         for name in _TELLING & os.environ.keys():
             patch.delenv(name)
         yield
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all processes in which the tests run."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def forked_python(shared_folder: Path) -> Iterator[Forks]:
+    """Python that has loaded mitmproxy, pytest and the SDKs already; see `tests.cli.forks`."""
+    with Forks(PYTHON, shared_folder / "python.socket") as forks:
+        yield forks
 
 
 @pytest.fixture(scope="session")

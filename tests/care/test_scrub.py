@@ -11,7 +11,7 @@ from typing import Any
 
 import brotli  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy import http
 from mitmproxy.io import FlowReader, FlowWriter
@@ -266,6 +266,7 @@ def test_every_split_gives_the_same(url: str, make: Callable[[list[str]], bytes]
 @pytest.mark.parametrize(
     "word", ["Rosalind", "Éa", "欧阳", "𠮷田", "AT&T", "O'Hara", "/srv/mül ler"]
 )
+@settings(max_examples=40)  # for each of seven words
 @given(data=st.data())
 def test_a_search_in_raw_bytes_misses_no_spelling(word: str, data: st.DataObject) -> None:
     """Without patterns and paths only what may hold a word is looked at."""

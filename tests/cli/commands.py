@@ -92,11 +92,13 @@ print(sys.stdin.read().upper(), end="")
 
 @dataclass(frozen=True)
 class Moontap:
-    """folder: where it runs. environment: what it gets; its HOME is folder/home."""
+    """folder: where it runs. environment: what it gets; its HOME is folder/home. before: arguments
+    before its own, where `forks` are of Python."""
 
     folder: Path
     environment: dict[str, str]
     forks: Forks
+    before: tuple[str, ...] = ()
 
     def start(
         self, *arguments: str, env: dict[str, str] | None = None, **more: Any
@@ -115,16 +117,18 @@ class Moontap:
         self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """A process that is a fork of one that has loaded `moontap`, to its end."""
-        return self.forks.run(arguments, self.folder, self.environment | (env or {}), stdin)
+        return self.forks.run(
+            [*self.before, *arguments], self.folder, self.environment | (env or {}), stdin
+        )
 
     def captures(self) -> list[Path]:
         """The capture folders, oldest first."""
         return sorted((self.folder / "moontap-captures").glob("*Z-*"))
 
 
-def python(code: str) -> list[str]:
-    """A command that runs some Python."""
-    return ["--", sys.executable, "-c", code]
+def python(code: str, program: str = sys.executable) -> list[str]:
+    """A command that runs some Python. program: for what loads an SDK, `Forks.python`."""
+    return ["--", program, "-c", code]
 
 
 def pairs(capture: Path) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ import pytest
 
 import moontap
 from tests.cli.commands import KEY, Moontap
-from tests.cli.forks import Forks
+from tests.cli.forks import MOONTAP, Forks
 
 
 @pytest.fixture(scope="session")
-def _forks() -> Iterator[Forks]:
-    with Forks() as forks:
+def _forks(shared_folder: Path) -> Iterator[Forks]:
+    with Forks(MOONTAP, shared_folder / "moontap.socket") as forks:
         yield forks
 
 

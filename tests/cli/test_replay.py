@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -15,7 +14,8 @@ import pytest
 
 from moontap.capture.reader import FlowFile
 from moontap.cli import main
-from tests.cli.commands import ANTHROPIC, KEY, OPENAI, Moontap
+from tests.cli.commands import ANTHROPIC, KEY, OPENAI, Moontap, python
+from tests.cli.forks import Forks
 from tests.cli.test_proxy import until
 from tests.replay.recording import flow, save
 from tests.samples import CHAT, MESSAGES, chat_request, messages_events, messages_request
@@ -226,11 +226,15 @@ def elsewhere(url: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("agent", [ANTHROPIC, OPENAI], ids=["messages", "chat"])
 def test_neither_what_matches_nor_what_does_not_goes_to_any_other_server(
-    agent: str, moontap_command: Moontap, standin_url: str, sentinel: Sentinel
+    agent: str,
+    moontap_command: Moontap,
+    standin_url: str,
+    sentinel: Sentinel,
+    forked_python: Forks,
 ) -> None:
     """The agent's last request is missing in the recording: one that a forwarding server would
     now send on."""
-    run = ["--", sys.executable, "-c", agent]
+    run = python(agent, forked_python.python)
     done = moontap_command.run("run", "--upstream", standin_url, *run)
     assert "All done." in done.stdout, done.stderr
     (capture,) = moontap_command.captures()

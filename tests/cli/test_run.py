@@ -27,15 +27,22 @@ from tests.cli.commands import (
     pairs,
     python,
 )
+from tests.cli.forks import Forks
 
 
 @pytest.mark.parametrize(
     ("agent", "code", "id_"), [(ANTHROPIC, 3, "Bash_0"), (OPENAI, 0, "Bash:0")]
 )
 def test_an_agent_with_a_real_sdk(
-    agent: str, code: int, id_: str, moontap_command: Moontap, standin_url: str
+    agent: str,
+    code: int,
+    id_: str,
+    moontap_command: Moontap,
+    standin_url: str,
+    forked_python: Forks,
 ) -> None:
-    done = moontap_command.run("run", "--upstream", standin_url, *python(agent))
+    run = python(agent, forked_python.python)
+    done = moontap_command.run("run", "--upstream", standin_url, *run)
     assert (done.returncode, done.stdout) == (code, "3 3 All done.\n"), done.stderr
     (capture,) = moontap_command.captures()
     assert (

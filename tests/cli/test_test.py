@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from moontap.demo import agent
 from moontap.testing.taps import Taps
 from tests.cli.commands import KEY, Moontap, files
+from tests.cli.forks import Forks
 
 # It loses a call whose id it has seen, as Claude Code does.
 AGENT = """
@@ -29,6 +31,13 @@ def flow(standin_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = tap.close().folder
     assert folder
     return folder / "traffic.flow"
+
+
+@pytest.fixture
+def moontap_command(moontap_command: Moontap, forked_python: Forks) -> Moontap:
+    """One whose pytest, and the tap in that, are forks too."""
+    before = ("-m", "moontap.cli")
+    return replace(moontap_command, forks=forked_python, before=before)
 
 
 def command(code: str) -> list[str]:

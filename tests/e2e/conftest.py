@@ -28,13 +28,9 @@ class Once(Protocol):
 
 
 @pytest.fixture(scope="session")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-
+def once(shared_folder: Path) -> Once:
     def once[T](name: str, make: Callable[[Path], T]) -> T:
-        folder = shared / f"once-{name}"
+        folder = shared_folder / f"once-{name}"
         folder.mkdir(exist_ok=True)
         made = folder / "made.pickle"
         with (folder / "lock").open("w") as lock:

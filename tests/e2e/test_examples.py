@@ -17,6 +17,7 @@ from moontap.standin import Standin, load_script
 from moontap.testing import assert_same_calls, pairs_of
 from moontap.testing.background import Background
 from moontap.testing.flows import flows
+from tests.cli.forks import Forks
 from tests.testing.projects import KEY, ROOT, Project, entry_points
 
 EXAMPLES = ROOT / "examples"
@@ -30,11 +31,11 @@ OFFLINE = {
 
 
 @pytest.fixture
-def examples(tmp_path: Path) -> Project:
+def examples(tmp_path: Path, forked_python: Forks) -> Project:
     folder = tmp_path / "examples"
     shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     installed = entry_points(tmp_path / "installed")
-    return Project(folder, f"{ROOT / 'addon'}:{installed}")
+    return Project(folder, f"{ROOT / 'addon'}:{installed}", forked_python)
 
 
 def test_they_pass_with_no_key_and_no_network(examples: Project) -> None:

@@ -21,6 +21,7 @@ import pytest
 from moontap.standin import Standin, load_script
 from moontap.testing.background import Background
 from moontap.testing.flows import flows
+from tests.cli.forks import Forks
 from tests.e2e.rig import wait_until
 from tests.testing.projects import ROOT, Project, entry_points
 
@@ -69,8 +70,12 @@ SDK = Looping(
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """A project with the example agent in it, and `moontap` and `python` on its PATH."""
+def project(request: pytest.FixtureRequest, tmp_path: Path, forked_python: Forks) -> Project:
+    """A project with the example agent in it, and `moontap` and `python` on its PATH. With Claude
+    Code each process starts from nothing; with an SDK, where more would load one, they are forks.
+    """
+    real = request.node.callspec.params["looping"] == "claude"
+    python = sys.executable if real else forked_python.python
     folder, programs = tmp_path / "project", tmp_path / "bin"
     folder.mkdir()
     programs.mkdir()
@@ -79,8 +84,10 @@ def project(tmp_path: Path) -> Project:
     (folder / "north.csv").write_text("lamps,120\n")
     (folder / "south.csv").write_text("lamps,80\n")
     moontap = programs / "moontap"
-    moontap.write_text(f'#!/bin/sh\nexec {sys.executable} -m moontap.cli "$@"\n')
+    moontap.write_text(f'#!/bin/sh\nexec {python} -m moontap.cli "$@"\n')
     moontap.chmod(0o755)
+    if python != sys.executable:
+        (programs / "python").symlink_to(python)
     path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {
         "PATH": path,
@@ -94,7 +101,7 @@ def project(tmp_path: Path) -> Project:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
     installed = entry_points(tmp_path / "installed")
-    return Project(folder, f"{ROOT / 'addon'}:{installed}", environment)
+    return Project(folder, f"{ROOT / 'addon'}:{installed}", forked_python, environment)
 
 
 @pytest.fixture(params=["claude", "sdk"])

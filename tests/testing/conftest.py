@@ -10,6 +10,7 @@ from moontap.demo import agent
 from moontap.standin import Standin, parse_script
 from moontap.testing.background import Background
 from moontap.testing.taps import Taps
+from tests.cli.forks import Forks
 from tests.testing.projects import ROOT, Project, entry_points
 
 SCRIPT = """
@@ -22,12 +23,12 @@ final: "You are in /work."
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path, forked_python: Forks) -> Project:
     """An empty one."""
     folder = tmp_path / "project"
     folder.mkdir()
     installed = entry_points(tmp_path / "installed")
-    return Project(folder, os.pathsep.join((str(ROOT / "addon"), str(installed))))
+    return Project(folder, os.pathsep.join((str(ROOT / "addon"), str(installed))), forked_python)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""A stranger's project: a folder with tests of an agent, and pytest as a process of its own in it.
+"""A stranger's project: a folder with tests of an agent, and pytest as a process of its own in it,
+which as a rule is the fork of one that has loaded the SDKs.
 
 The plugin is found as in an installation, by an entry point. Where moontap itself is not installed
 (tests run from the checkout), a distribution's metadata with the entry points of `pyproject.toml`
@@ -16,9 +17,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cli.forks import Forks
+
 ROOT = Path(__file__).parents[2]
 # The session's own settings of these are not a stranger's.
-_QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore:The configuration option")
+_QUIET = (
+    *("-q", "-p", "no:cacheprovider", "-W", "ignore:The configuration option"),
+    *("-W", "ignore:Module already imported"),
+)
+_TIMEOUT_S = 100
 KEY = "made-up-7f3kq9z2m4x8c1v6b5n0"
 
 
@@ -55,10 +62,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Project:
-    """folder: where it is. path: what stands on PYTHONPATH. environment: what else there is."""
+    """folder: where it is. path: what stands on PYTHONPATH. environment: what else there is.
+
+    forks: of `forks.PYTHON`; None: pytest starts from nothing, as in a person's shell.
+    """
 
     folder: Path
     path: str
+    forks: Forks | None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, **files: str) -> None:
@@ -79,15 +90,20 @@ class Project:
 
     def pytest(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
         """Run pytest there. env: further variables."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *_QUIET, *arguments],
-            cwd=self.folder,
-            env=self.env(**env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        return Ended(done.returncode, done.stdout)
+        given, variables = [*_QUIET, *arguments], self.env(**env or {})
+        if self.forks:
+            done = self.forks.run(
+                ["-m", "pytest", *given], self.folder, variables, seconds=_TIMEOUT_S
+            )
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", *given],
+                cwd=self.folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        return Ended(done.returncode, done.stderr + done.stdout)
