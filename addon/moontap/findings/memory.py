@@ -119,7 +119,8 @@ def _said(turn: Turn) -> Said:
         calls,
         bool(calls) and any(mark.search(body) for mark in _THINKING),
         bool(calls) and _SIGNED.search(body) is not None,
-        got.reply.complete and not got.cut and not cut_calls(turn),
+        # Some SDKs hang up at a stream's last event, which mitmproxy may or may not call a fault.
+        got.reply.complete and (got.streamed or not got.cut) and not cut_calls(turn),
         turn.sent is not None and repeats.forces_call(turn.sent.request),
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from moontap.capture import metadata
 from moontap.capture.diagnosis import Diagnosis
 from moontap.capture.reader import FlowFile
 from moontap.findings.conversation import Conversation
@@ -83,6 +84,24 @@ CHAT_FIRST = [user("go"), called(call("a")), answered("a")]
             [
                 Ex([user("go")], completion(called(call("a"))), chat=True),
                 Ex(CHAT_FIRST, completion(called(call("a", arguments='{"c":2}'))), chat=True),
+                Ex([*CHAT_FIRST, called(content="(no content)"), user("(no content)")], chat=True),
+            ],
+            [("a", 2, "error", True, True)],
+        ),
+        (
+            "Chat, by an SDK that hung up once it had the end",
+            [
+                Ex([user("go")], completion(called(call("a"))), chat=True),
+                Ex(
+                    CHAT_FIRST,
+                    chunks(
+                        {"choices": [{"delta": {"tool_calls": [{"index": 0, **call("a")}]}}]},
+                        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+                    ),
+                    chat=True,
+                    metadata={metadata.INCOMPLETE: True},
+                    error="Client disconnected.",
+                ),
                 Ex([*CHAT_FIRST, called(content="(no content)"), user("(no content)")], chat=True),
             ],
             [("a", 2, "error", True, True)],
