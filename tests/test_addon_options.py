@@ -9,12 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+from mitmproxy import contentviews
 from mitmproxy.exceptions import OptionsError
 from mitmproxy.test import taddons
 
 from moontap.addon import Moontap
+from moontap.capture.metadata import LABELS
+from moontap.looking.contentviews import View
 from moontap.standin import TLSFiles
 from tests.conftest import Start
+from tests.looking.listed import listed
 from tests.proxying import HOST, pairs
 from tests.samples import (
     CHAT,
@@ -24,6 +28,7 @@ from tests.samples import (
     messages_events,
     messages_request,
 )
+from tests.saved import conversation
 from tests.test_addon_streams import NEW_ID, blank
 from tests.upstreams import Reply, Scripted, raw_upstream
 
@@ -53,6 +58,7 @@ STREAM = b"".join(EVENTS)
         ("moontap_rules", "{tmp}/regex.yaml", "regex.yaml:3: .*regular expression"),
         ("moontap_dir", "{tmp}/regex.yaml", "moontap_dir: .* is a file; give a folder"),
         ("moontap_dir", "~nobody-of-that-name/x", "moontap_dir: "),
+        ("moontap_fold", -1, "moontap_fold: -1 is less than 0; .* 0 shows all"),
     ],
 )
 async def test_bad_values_are_refused_with_a_reason(
@@ -184,3 +190,48 @@ async def test_rules_reach_the_capture(
         await client.post(p.url + MESSAGES, content=body)
     line = pairs(p.captures)[0]
     assert (line["result"], line["result_truncated"]) == ("01234", True)
+
+
+async def test_notes_come_and_go_at_once(tmp_path: Path) -> None:
+    flows = conversation(["echo 1", "echo 2"], lost=frozenset({0}))
+    flows[0].comment = "mine"
+    async with listed(tmp_path / "captures", flows) as p:
+        noted = [(flow.comment, flow.marked) for flow in flows]
+        p.type("set moontap_notes=false")
+        bare = [(flow.comment, flow.marked) for flow in flows]
+        p.type("set moontap_notes=true")
+        again = [(flow.comment, flow.marked) for flow in flows]
+        labels = flows[1].metadata[LABELS]
+    assert "Bash" in noted[1][0]
+    assert ":red_circle:" in [mark for _, mark in noted]
+    assert bare == [("mine", ""), ("", ""), ("", "")]
+    assert again == noted
+    assert "tool=Bash" in labels
+
+
+async def test_without_notes_from_the_start(tmp_path: Path) -> None:
+    flows = conversation(["echo 1", "echo 2"], lost=frozenset({0}))
+    async with listed(tmp_path / "captures", flows, moontap_notes=False):
+        assert {(flow.comment, flow.marked) for flow in flows} == {("", "")}
+
+
+async def test_folding_changes_for_the_flow_that_is_opened_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(View, "fold", View.fold)  # of the process: put back in the end
+    (flow,) = conversation([], opening="word " * 1000)
+    async with listed(tmp_path / "captures", [flow]) as p:
+        sizes = []
+        for fold in (600, 100, 0):
+            p.type(f"set moontap_fold={fold}")
+            shown = contentviews.prettify_message(flow.request, flow, "moontap-request")
+            sizes.append(shown.text.count("word"))
+    assert sizes[2] >= 1000 > sizes[0] > sizes[1] > 10
+
+
+async def test_what_an_option_says_is_when_it_takes_effect() -> None:
+    with taddons.context(Moontap()) as context:
+        ours = {name: it.help for name, it in context.options.items() if name[:7] == "moontap"}
+    assert len(ours) == 8
+    for name, text in ours.items():
+        assert re.search(r"[Tt]akes effect|needs a restart", text), name

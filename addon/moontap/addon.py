@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mitmproxy import command, ctx, http, tls, version
@@ -26,7 +27,12 @@ from moontap.gate import Gate
 from moontap.guard.types import Guarding
 from moontap.identity import identify, shelf
 from moontap.ids import IdMemory, Mode, Namer, Style, style_for
+from moontap.kept import Edits, Kept
 from moontap.live import LookingRewriter, ReplyTap
+from moontap.looking import contentviews
+from moontap.looking.board import Board
+from moontap.looking.commands import Commands
+from moontap.looking.feed import Feed
 from moontap.rewrite import CallIds, heal
 from moontap.rules import Rules
 from moontap.screen import mask_dumper, mask_log
@@ -65,8 +71,11 @@ class Moontap:
         self._history = HistoryReader()
         self._open: dict[str, _Open] = {}
         self._closed = False
-        self.recorder = Recorder(None, self._rules, self._describe)
+        self.board = Board()
+        self._feed = Feed(self.board, self._mask)
+        self.recorder = self._recorder(None)
         self._gate = Gate(self._rules, self.recorder, _has_commands)
+        self.addons = [Commands(self.board, lambda: self.recorder, lambda: self._rules)]
         # One thread: exchanges are recorded in the order in which they ended, off the event loop.
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moontap")
 
@@ -74,6 +83,7 @@ class Moontap:
 
     def load(self, loader: Loader) -> None:
         options.declare(loader)
+        self.board.attach(loader.master)
 
     def configure(self, updated: set[str]) -> None:
         given = ctx.options
@@ -87,6 +97,10 @@ class Moontap:
             self._guarding = options.choice("moontap_guard", Guarding, given.moontap_guard)
         if "moontap_rules" in updated:
             self._rules = options.rules(given.moontap_rules)
+        if "moontap_fold" in updated:
+            contentviews.View.fold = options.fold(given.moontap_fold)
+        if "moontap_notes" in updated:
+            self.board.notes = given.moontap_notes
         self._renew(updated)
         # Without a guard nobody wants to hear of it while it goes on; `findings.jsonl` has it.
         off = self._guarding is Guarding.OFF
@@ -100,8 +114,13 @@ class Moontap:
                 logger.warning("moontap: %s takes effect after a restart", ", ".join(sorted(late)))
                 return
             folder = options.folder(ctx.options.moontap_dir)
-            self.recorder = Recorder(folder, self._rules, self._describe)
+            self.recorder = self._recorder(folder)
             self._gate = Gate(self._rules, self.recorder, _has_commands)
+
+    def _recorder(self, folder: Path | None) -> Recorder:
+        recorder = Recorder(folder, self._rules, self._describe)
+        recorder.observer = self.board
+        return recorder
 
     def running(self) -> None:
         kept = ctx.options.moontap_dir or "nowhere"
@@ -112,6 +131,12 @@ class Moontap:
             logger.warning("moontap: the rules limit sessions; that needs moontap_guard=block")
         mask_dumper(ctx.master.addons, self._mask)
         mask_log(self._mask)
+        contentviews.install(self._mask, self.board.look_at, lambda: self._rules)
+        if app := getattr(ctx.master, "app", None):
+            # Only mitmweb has one, and only there is what this imports loaded already.
+            from moontap.looking import mitmweb
+
+            mitmweb.install(app)
 
     def _mask(self, text: str) -> str:
         return self.recorder.mask(text)
@@ -141,7 +166,9 @@ class Moontap:
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         if self._closed or not self._is_tapped(flow):
             return
+        metadata.shorten(flow.metadata)
         if flow.is_replay == "request":
+            self.board.forget(flow)
             for name in metadata.ALL:  # what the recorded run left: this is a new exchange
                 flow.metadata.pop(name, None)
         wire = of_request(flow.request.method, flow.request.path)
@@ -166,6 +193,8 @@ class Moontap:
             return  # complete already, or never kept: a replay
         exchange.tap = self._tap(exchange, response)
         response.stream = exchange.tap
+        if exchange.wire:
+            self._feed.begin(flow, exchange.wire, exchange.tap)
 
     async def response(self, flow: http.HTTPFlow) -> None:
         exchange = self._ended(flow)
@@ -190,6 +219,8 @@ class Moontap:
             self._finish(exchange, complete=False)
             self.recorder.keep(exchange.flow)
         self._open.clear()
+        self.recorder.log()
+        self.board.close()
         self.recorder.close()
         counts = self.recorder.counts
         if counts.exchanges:
@@ -265,7 +296,7 @@ class Moontap:
             healed = heal(wire, body, request.messages, style)
             if healed:
                 flow.request.content = healed.body
-                flow.metadata[metadata.HEALED] = [list(edit) for edit in healed.edits]
+                flow.metadata[metadata.HEALED] = Edits(list(edit) for edit in healed.edits)
                 return healed.ids
         except Exception as error:
             self._fault("history", flow, error)
@@ -304,7 +335,7 @@ class Moontap:
             self._fault("stream", flow, rewriter.fault)
         if changed == body:
             return
-        flow.metadata[metadata.UPSTREAM_BODY] = raw
+        flow.metadata[metadata.UPSTREAM_BODY] = Kept(raw)
         if coding:
             flow.metadata[metadata.UPSTREAM_ENCODING] = coding
             response.headers.pop("content-encoding")
@@ -315,6 +346,7 @@ class Moontap:
     def _finish(self, exchange: _Open, *, complete: bool) -> None:
         """Put what flowed into the flow, and remember the ids it used."""
         flow, tap, ids = exchange.flow, exchange.tap, exchange.ids
+        self._feed.end(flow)
         if ids and exchange.memory is not None:
             self._memory.add(exchange.memory, ids.used)
         if not complete:
@@ -327,7 +359,7 @@ class Moontap:
             flow.response.stream = False  # lets the buffers go
         flow.metadata[metadata.CHUNKS] = tap.chunks
         if upstream != client:
-            flow.metadata[metadata.UPSTREAM_BODY] = upstream
+            flow.metadata[metadata.UPSTREAM_BODY] = Kept(upstream)
         else:
             flow.metadata.pop(metadata.UPSTREAM_ENCODING, None)
         if tap.fault:
@@ -343,6 +375,7 @@ class Moontap:
             self._worker.submit(self._gate.heard, flow)
         self._worker.submit(self.recorder.log)
         await kept
+        self.board.settle(flow)
 
     async def settled(self, patience: float) -> None:
         """Wait until the exchanges that have ended are recorded and their pairs are logged.

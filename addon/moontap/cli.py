@@ -19,6 +19,7 @@ from moontap.commands import (
     diff,
     explain,
     lint,
+    look,
     pairs,
     path,
     probe,
@@ -37,7 +38,7 @@ from moontap.commands.terminal import stand_in_for_closed
 INTERRUPTED = 130
 
 _COMMANDS = (
-    *(run, proxy),
+    *(run, proxy, look),
     *(explain, lint, pairs, show, bundle),
     *(replay, test, cut, scrub, diff, probe),
     *(rules, standin, demo, path),
@@ -50,6 +51,7 @@ example:
   moontap run -- python agent.py     the same for a program with the OpenAI or Anthropic SDK
   moontap explain moontap-captures   what went wrong, who most likely did it, what to try
   moontap pairs moontap-captures     what was called, and which calls lost their result
+  moontap look moontap-captures      the same in the browser: a list, and each exchange to read
   moontap replay moontap-captures    serve what was recorded as an API, offline
   moontap demo                       see what it does, with no key and no network
 """

@@ -19,6 +19,7 @@ from moontap.guard.guard import Asked, Guard
 from moontap.guard.insert import insert
 from moontap.guard.types import Guarding, Refusal, Reminder
 from moontap.identity import identify
+from moontap.kept import Edits
 from moontap.rewrite import Edit
 from moontap.rules import Rules
 from moontap.wire.history import HistoryReader
@@ -87,7 +88,7 @@ class Gate:
             flow.metadata[metadata.REPEATS] = decision.count
         if isinstance(decision, Reminder):
             flow.request.content = step.body
-            flow.metadata[metadata.REMINDED] = [list(edit) for edit in step.edits]
+            flow.metadata[metadata.REMINDED] = Edits(list(edit) for edit in step.edits)
             if not decision.again:
                 said = f"reminded the model: {decision.said}"
                 self._recorder.say(f"{flow.id} reminded", "moontap: %s", said)

@@ -59,8 +59,18 @@ def opaque(upstream_id: str, *place: str | int) -> str:
     made = _MADE.fullmatch(upstream_id)
     if made and _suffixed(made["readable"], place) == upstream_id:
         return upstream_id
-    readable = _UNSAFE.sub("_", upstream_id)[: MAX_LENGTH - _SUFFIX_LENGTH - 1]
-    return _suffixed(readable, place)
+    return _suffixed(safe(upstream_id), place)
+
+
+def safe(upstream_id: str) -> str:
+    """How an upstream id stands at the front of an opaque one."""
+    return _UNSAFE.sub("_", upstream_id)[: MAX_LENGTH - _SUFFIX_LENGTH - 1]
+
+
+def readable(id_: str) -> str | None:
+    """The front of an id that looks as if `opaque` had made it; None for any other."""
+    made = _MADE.fullmatch(id_)
+    return made["readable"] if made else None
 
 
 def _suffixed(readable: str, place: tuple[str | int, ...]) -> str:

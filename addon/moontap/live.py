@@ -4,9 +4,9 @@ Upstream's chunks in, the client's bytes out. No mitmproxy in it; the clock is h
 raises and never gives `b""` in mid-stream, which mitmproxy would send as the end of the body.
 """
 
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Sequence
 
+from moontap.kept import Chunks
 from moontap.rewrite import CallIds, Rewriter, StreamRewriter, WholeRewriter
 from moontap.wire.encoding import Decoder
 from moontap.wire.protocol import Wire
@@ -45,17 +45,6 @@ class LookingRewriter:
         return self._chosen.flush() if self._chosen else b""
 
 
-class Chunks(list[list[float]]):
-    """Upstream's chunks, `[bytes, milliseconds]` each; not changed once the reply has ended.
-
-    mitmproxy copies a flow's metadata deeply each time the flow is copied or saved. For a stream
-    of some thousand chunks that took longer than everything else, so here the copy is shared.
-    """
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-
 class ReplyTap:
     """What mitmproxy calls with each chunk of a reply (`flow.response.stream`).
 
@@ -88,6 +77,21 @@ class ReplyTap:
     def client_body(self) -> bytes:
         """What was handed on so far."""
         return b"".join(self._delivered) if self._rewriter else self.upstream_body
+
+    @property
+    def received(self) -> Sequence[bytes]:
+        """The pieces of `upstream_body` so far; it grows."""
+        return self._received
+
+    @property
+    def delivered(self) -> Sequence[bytes]:
+        """The pieces of `client_body` so far; it grows."""
+        return self._delivered if self._rewriter else self._received
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether what is handed on may differ from what upstream sent."""
+        return self._rewriter is not None
 
     @property
     def chunks(self) -> Chunks:

@@ -13,6 +13,7 @@ from mitmproxy.addonmanager import Loader
 
 from moontap.guard.types import Guarding
 from moontap.ids import Mode, Style
+from moontap.looking.views.page import FOLD
 from moontap.rules import Rules, RulesError, load_rules
 
 HOSTS = ("api.moonshot.cn", "api.moonshot.ai", "api.kimi.com")
@@ -24,23 +25,25 @@ def declare(loader: Loader) -> None:
         "moontap_hosts",
         Sequence[str],
         list(HOSTS),
-        "Hosts that are tapped; TLS to any other passes through undecrypted. "
-        "A reverse-mode target always counts.",
+        "Hosts whose traffic moontap reads; TLS to any other passes through undecrypted. The "
+        "target of reverse mode always counts. Takes effect with the next connection.",
     )
     loader.add_option(
         "moontap_rewrite",
         str,
         Mode.OFF.value,
-        "Make tool-call ids unique: off, duplicates (only ids already used in the "
-        "conversation), all (every id). Takes effect with the next request.",
+        "Make tool-call ids unique, so that the agent keeps each result with its call: off, "
+        "duplicates (only ids already used in the conversation), all (every id). Takes effect "
+        "with the next request.",
         choices=[mode.value for mode in Mode],
     )
     loader.add_option(
         "moontap_id_style",
         str,
         Style.AUTO.value,
-        "What a new id looks like: opaque, native (K2's own shape), auto (native for K2 "
-        "models, else opaque).",
+        "What a new id looks like: opaque (Bash_0_t5q...), native (functions.Bash:7, the shape "
+        "that K2 models know), auto (native for K2 models, else opaque). Takes effect with the "
+        "next request.",
         choices=[style.value for style in Style],
     )
     loader.add_option(
@@ -48,7 +51,7 @@ def declare(loader: Loader) -> None:
         str,
         "moontap-captures",
         "Folder in which each run makes its own capture folder; empty keeps nothing on disk. "
-        "Read at the first exchange.",
+        "A change after the first exchange needs a restart.",
     )
     loader.add_option(
         "moontap_guard",
@@ -63,8 +66,32 @@ def declare(loader: Loader) -> None:
         "moontap_rules",
         Optional[str],  # type: ignore[arg-type]  # noqa: UP045  (the form mitmproxy knows)
         None,
-        "YAML file with rules: redaction, limits, findings, the guard. Read at the first exchange.",
+        "YAML file with rules: what else is secret, limits, findings, the guard. Read when it is "
+        "set; a later change of the file, and any after the first exchange, needs a restart.",
     )
+    loader.add_option(
+        "moontap_notes",
+        bool,
+        True,
+        "Write into the flow list what each exchange came to: a comment, and a mark where "
+        "something needs a look. Your own comments and marks stay. Takes effect at once.",
+    )
+    loader.add_option(
+        "moontap_fold",
+        int,
+        FOLD,
+        "Characters of a text that moontap's views show before they fold it; 0 shows all. Takes "
+        "effect when a flow is opened next.",
+    )
+
+
+def fold(most: int) -> int | None:
+    """How many characters of a text the views show; None shows all. Raises OptionsError."""
+    if most < 0:
+        raise exceptions.OptionsError(
+            f"moontap_fold: {most} is less than 0; give a number of characters, 0 shows all"
+        )
+    return most or None
 
 
 def rules(path: str | None) -> Rules:

@@ -48,6 +48,22 @@ def test_nothing_is_made_before_there_is_something_to_keep(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_was_asked_for_is_the_runs_own(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path / "captures")
+    place = folder.place()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    folder.write_flow(tflow.tflow(resp=True))
+    assert folder.place() == folder.path == place
+    assert sorted(file.name for file in place.iterdir()) == ["run.json", "traffic.flow"]
+    folder.close()
+
+    shutil.rmtree(place)
+    again = folder.place()
+    assert again.is_dir()
+    folder.write_flow(tflow.tflow(resp=True))
+    assert (again / "run.json").exists()
+
+
 def test_only_the_owner_may_read(tmp_path: Path) -> None:
     os.umask(old := os.umask(0))
     assert old is not None

@@ -1,9 +1,12 @@
 """What of a flow's metadata is taken back from a file: what moontap itself would have put there."""
 
 import time
+from copy import deepcopy
 from typing import Any
 
 import pytest
+from mitmproxy.io import tnetstring
+from mitmproxy.test import tflow
 
 from moontap.capture import metadata
 from moontap.capture.metadata import settled
@@ -20,6 +23,11 @@ WELL: dict[str, list[Any]] = {
     metadata.CALLS: [0, 7],
     metadata.REWRITTEN: [0, 7],
     metadata.SESSION: ["", "conversation-1"],
+    metadata.LABELS: ["", "tool=Bash id=Bash_0"],
+    metadata.FINDINGS: ["error id-reused, info id-changed"],
+    metadata.ANSWERS: [[], [["Bash_0", "ok in 0.4 s"]]],
+    metadata.NEW: [0, 7],
+    metadata.NOTED: [[["Bash", ""]]],
     metadata.SCRUBBED: [b"12345678"],
 }
 ODD: dict[str, list[Any]] = {
@@ -41,6 +49,11 @@ ODD: dict[str, list[Any]] = {
     metadata.CALLS: [-1, 1.5, "1", True, 10**400],
     metadata.REWRITTEN: [-1, None, [1]],
     metadata.SESSION: [5, b"s", ["s"], {}],
+    metadata.LABELS: [5, b"tool=Bash", ["x"]],
+    metadata.FINDINGS: [5, b"error", ["x"]],
+    metadata.ANSWERS: [5, "ab", ["ab"], [["a"]], [["a", 5]], [[b"a", "b"]]],
+    metadata.NEW: [-1, 1.5, "3", True],
+    metadata.NOTED: [5, ["ab"], [["a", None]]],
     metadata.SCRUBBED: ["12345678", 8, 3_000_000_000],
 }
 
@@ -83,3 +96,57 @@ def test_a_hundred_thousand_chunks_take_no_time() -> None:
     begun = time.process_time()
     assert settled(kept) is kept
     assert time.process_time() - begun < 1
+
+
+NOTED = [["Bash", ":red_circle:"]]
+STRIPPED: list[tuple[Any, tuple[str, str], tuple[str, str]]] = [
+    # what moontap set last, what stands there, what is left
+    (NOTED, ("Bash", ":red_circle:"), ("", "")),
+    (NOTED, ("Bash", ":star:"), ("", ":star:")),
+    (NOTED, ("mine", ":red_circle:"), ("mine", "")),
+    (NOTED, ("", ""), ("", "")),
+    (None, ("mine", ":star:"), ("mine", ":star:")),
+    ([], ("mine", ""), ("mine", "")),
+    ([["a"]], ("a", ""), ("a", "")),
+]
+
+
+@pytest.mark.parametrize(("noted", "stands", "left"), STRIPPED)
+def test_stripped_of_what_is_for_who_looks_on(
+    noted: Any, stands: tuple[str, str], left: tuple[str, str]
+) -> None:
+    flow = tflow.tflow()
+    flow.comment, flow.marked = stands
+    flow.metadata = {metadata.LABELS: "tool=Bash", metadata.NEW: 3, "mine": 1, metadata.CALLS: 2}
+    if noted is not None:
+        flow.metadata[metadata.NOTED] = noted
+    metadata.strip(flow)
+    assert (flow.comment, flow.marked) == left
+    assert flow.metadata == {"mine": 1, metadata.CALLS: 2}
+
+
+def test_shortened_it_is_the_same_in_fewer_words() -> None:
+    """As `~meta` and a person see it; mitmproxy writes, copies and compares it as before."""
+    kept: dict[str, Any] = {
+        metadata.UPSTREAM_BODY: b"data: {}" * 500,
+        metadata.CHUNKS: [[2000, 0.1]] * 2000,
+        metadata.HEALED: [[at * 9, 6, b"Bash_0"] for at in range(300)],
+        metadata.SESSION: "s-1",
+        "mine": b"data: {}",
+    }
+    short = dict(kept)
+    metadata.shorten(short)
+    assert short == kept
+    assert tnetstring.dumps(short) == tnetstring.dumps(kept)
+    assert deepcopy(short) == kept
+    assert [f"{value}" for value in short.values()] == [
+        "<4,000 bytes>",
+        "<2,000 chunks>",
+        "<300 edits>",
+        "s-1",
+        "b'data: {}'",
+    ]
+    assert [str(value) for value in short.values()] == [f"{value}" for value in short.values()]
+    assert repr(short[metadata.UPSTREAM_BODY]) == "<4,000 bytes>"
+    assert short[metadata.UPSTREAM_BODY][:4] == b"data"
+    assert metadata.settled(short) is short

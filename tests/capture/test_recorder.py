@@ -4,10 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from mitmproxy import http
+
+from moontap.capture.pairlog import Line, Logged
 from moontap.capture.recorder import Recorder
+from moontap.findings.types import Finding
 from moontap.rules import Rules
 from tests.capture.test_folder import file_size_limit, flows_in
 from tests.findings.rig import Ex, flows, message, result, said, text, use, user
+from tests.saved import conversation
 
 
 def lines(path: Path, name: str) -> list[dict[str, Any]]:
@@ -47,3 +53,64 @@ def test_no_line_names_a_flow_that_is_not_there(tmp_path: Path) -> None:
     assert pairs[0]["status"] == "orphan"
     assert findings[0]["code"] == "result-orphan"
     assert recorder.counts.findings["result-orphan"] >= 2  # warned of and counted all the same
+
+
+class Heard:
+    """Writes down what it is told, and breaks where it is asked to."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.told: list[tuple[str, object]] = []
+        self._broken = broken
+
+    def _tell(self, what: str, which: object) -> None:
+        self.told.append((what, which))
+        if self._broken:
+            raise RuntimeError("no list")
+
+    def exchange(self, logged: Logged, number: int, flow: http.HTTPFlow) -> None:
+        assert logged.exchange.flow.id == flow.id
+        assert logged.exchange.flow is not flow
+        self._tell("exchange", number)
+
+    def line(self, line: Line) -> None:
+        self._tell("line", line["status"])
+
+    def finding(self, finding: Finding) -> None:
+        self._tell("finding", finding.code)
+
+
+def test_an_observer_hears_in_the_order_of_the_record() -> None:
+    recorder = Recorder(None, Rules(), dict)
+    recorder.observer = heard = Heard()
+    for flow in conversation(["pwd", "ls"]):
+        recorder.keep(flow)
+        recorder.log()
+    recorder.close()
+    assert heard.told == [
+        ("exchange", 1),
+        ("exchange", 2),
+        ("line", "ok"),
+        ("finding", "id-reused"),
+        ("exchange", 3),
+        ("line", "ok"),
+    ]
+
+
+def test_an_observer_that_breaks_costs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = []
+    for name, observer in (("with", Heard(broken=True)), ("without", None)):
+        recorder = Recorder(tmp_path / name, Rules(), dict)
+        recorder.observer = observer
+        for flow in conversation(["pwd", "ls"]):
+            recorder.keep(flow)
+            recorder.log()
+        recorder.close()
+        assert recorder.counts.lost == 0
+        assert recorder.path
+        names = ("pairs.jsonl", "findings.jsonl")
+        written.append([lines(recorder.path, one) for one in names])
+        assert len(flows_in(recorder.path)) == 3
+    assert written[0] == written[1]
+    assert caplog.text.count("the flow list could not be written to") == 1

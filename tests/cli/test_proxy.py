@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -84,26 +87,51 @@ def test_an_agent_goes_through_it_and_it_ends_with_a_summary(
     assert holds(capture, KEY) == []
 
 
-def test_the_page_is_on_loopback_and_asks_for_its_token(
+def a_browser(folder: Path) -> dict[str, str]:
+    """An environment in which the only browser is one that writes down what it is to open."""
+    programs = folder / "programs"
+    programs.mkdir()
+    browser = programs / "xdg-open"
+    browser.write_text(f'#!/bin/sh\necho "$1" >>"{folder}/opened"\n')
+    browser.chmod(0o755)
+    return {"PATH": str(programs), "DISPLAY": ":99", "BROWSER": ""}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a real browser would open")
+def test_the_page_opens_on_loopback_and_asks_for_its_token(
     moontap_command: Moontap, standin_url: str
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    """On a terminal: one who runs `moontap proxy --web | tee` gets the link alone."""
+    screen, terminal = pty.openpty()
     process = moontap_command.start(
-        *("proxy", "--web", "--port", "0", "--web-port", str(port), "--upstream", standin_url),
-        env={"PATH": "/nowhere"},  # no browser shall open
+        *("proxy", "--web", "--port", "0", "--web-port", "0", "--upstream", standin_url),
+        env=a_browser(moontap_command.folder),
+        stdout=terminal,
     )
-    url = until(process, "mitmweb: ").split()[-1]
-    assert url.startswith(f"http://127.0.0.1:{port}/?token=")
-    with httpx.Client(trust_env=False) as client:
-        assert client.get(url.partition("?")[0]).status_code == 403
-        assert client.get(url, follow_redirects=True).status_code == 200
-        with pytest.raises(httpx.ConnectError):
-            client.get(f"http://127.0.0.2:{port}/")
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
-    assert process.returncode == 0, err
-    assert "no request came through the tap" in err
+    os.close(terminal)
+    with os.fdopen(screen, closefd=True) as process.stdout:
+        url = until(process, "mitmweb: ").split()[-1]
+        site = re.match(r"http://127\.0\.0\.1:(\d+)/\?token=\w+#/flows\?s=%21", url)
+        assert site
+        with httpx.Client(trust_env=False) as client:
+            assert client.get(url.partition("?")[0]).status_code == 403
+            assert client.get(url, follow_redirects=True).status_code == 200
+            options = client.get(f"http://127.0.0.1:{site[1]}/options").json()
+            with pytest.raises(httpx.ConnectError):
+                client.get(f"http://127.0.0.2:{site[1]}/")
+        assert options["web_host"]["value"] == options["listen_host"]["value"] == "127.0.0.1"
+        assert options["web_columns"]["value"][1:3] == ["path", "comment"]
+        opened = moontap_command.folder / "opened"
+        for _ in range(100):
+            if opened.exists() and opened.read_text():
+                break
+            time.sleep(0.05)
+        assert opened.read_text() == f"{url}\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr
+        err = process.stderr.read()
+        assert process.wait(20) == 0, err
+        assert "no request came through the tap" in err
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -32,6 +32,7 @@ KNOWN = (
     "scripts/demo",
     "moontap run -- claude\n",
     'mitmdump -s "$(moontap path)"',
+    "moontap proxy --web",
     "moontap standin",
     "grep ",
     "moontap cut moontap-captures",
@@ -108,6 +109,13 @@ def test_run_takes_what_is_written() -> None:
     for arguments in mentioned:
         options = build_parser().parse_args(["run", *arguments.split(), "--", "claude"])
         assert options.upstream == arguments.split()[1]
+
+
+def test_looking_takes_what_is_written() -> None:
+    """That these two start is tried in tests/cli; here they would have to be ended again."""
+    web, look = commands(block("moontap proxy --web"))
+    assert build_parser().parse_args(web.split()[1:]).web is True
+    assert build_parser().parse_args(look.split()[1:]).files == ["moontap-captures"]
 
 
 def test_the_addon_starts_as_written(tmp_path: Path, shell: dict[str, str]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from moontap.report.pairs import WIDE, latency, pairs_table
-from moontap.report.text import plain, short
+from moontap.report.pairs import WIDE, pairs_table
+from moontap.report.text import latency, plain, short
 
 LINE: dict[str, Any] = {
     "status": "ok",

@@ -5,8 +5,9 @@ the same one loaded from `traffic.flow` mean the same.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mitmproxy import http
 
@@ -69,13 +70,15 @@ def read(flow: http.HTTPFlow, history: HistoryReader) -> Exchange | None:
     return Exchange(flow, wire, identity, request, reply, calls, body, streamed)
 
 
-def client_request(flow: http.HTTPFlow) -> bytes:
-    """The request body as the client sent it, content encoding undone. Raises ValueError."""
+def client_request(flow: http.HTTPFlow, kept: Mapping[str, Any] | None = None) -> bytes:
+    """The request body as the client sent it, content encoding undone. kept: the flow's metadata,
+    settled, where it may come from anywhere. Raises ValueError."""
     body = flow.request.get_content(strict=True)
     if body is None:
         raise ValueError("the request body is not there")
+    kept = flow.metadata if kept is None else kept
     for name in (metadata.REMINDED, metadata.HEALED):  # what was done last is undone first
-        if edits := flow.metadata.get(name):
+        if edits := kept.get(name):
             body = unheal(body, edits)
     return body
 

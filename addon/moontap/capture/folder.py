@@ -7,6 +7,7 @@ that fails is counted, said once, and the traffic goes on.
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -32,8 +33,16 @@ class CaptureFolder:
         self._describe = describe
         self._files: dict[str, IO[bytes]] = {}
         self._described = False
+        self._making = threading.Lock()
         self.path: Path | None = None
         self.lost = 0
+
+    def place(self) -> Path:
+        """The run's folder, made where there is none yet; on any thread. Raises OSError."""
+        with self._making:
+            if self.path is None or not self.path.is_dir():
+                self.path, self._described = self._make(), False
+            return self.path
 
     def write_flow(self, flow: http.HTTPFlow) -> bool:
         """Append a flow to `traffic.flow`; whether it is there."""
@@ -77,11 +86,10 @@ class CaptureFolder:
             # Somebody has removed the folder of the run that goes on: what follows gets another.
             self.close()
             self.path, self._described = None, False
-        if self.path is None:
-            self.path = self._make()
+        path = self.place()
         if not self._described:
-            self._write_description(self.path)
-        descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._write_description(path)
+        descriptor = os.open(path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         # Unbuffered: a record is with the system when `write` returns, whatever kills us then.
         file = self._files[name] = os.fdopen(descriptor, "ab", buffering=0)
         return file

@@ -1,11 +1,15 @@
 """The names under which moontap keeps things in `flow.metadata`, and what may stand there.
 
 Values are what mitmproxy can serialise (bool, int, float, str, bytes, list). Short scalars are
-for `~meta` filters; the rest is what `traffic.flow` needs to be the whole truth. Pure.
+for `~meta` filters; the rest is what `traffic.flow` needs to be the whole truth.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from mitmproxy import http
+
+from moontap.kept import Chunks, Edits, Kept
 
 UPSTREAM_BODY = "moontap.upstream_body"
 """bytes: what upstream sent as the response body, where the client got something else."""
@@ -43,6 +47,25 @@ REWRITTEN = "moontap.rewritten"
 SESSION = "moontap.session"
 """str: the session it belongs to."""
 
+LABELS = "moontap.labels"
+"""str: words to filter by, `tool=Bash; id=Bash_0; unanswered=1;`, see `looking.labels`."""
+
+FINDINGS = "moontap.findings"
+"""str: what went wrong in it, `error id-reused, info id-reused-in-response`, worst first."""
+
+ANSWERS = "moontap.answers"
+"""list of [id as the client has it, what became of the call]: `ok in 0.4 s`, `unanswered`."""
+
+NEW = "moontap.new"
+"""int: the first message of the request that its conversation had not seen before."""
+
+NOTED = "moontap.noted"
+"""one [comment, mark] in a list, as moontap has set them on the flow. Any other is a person's, and
+stays."""
+
+LIVE = (LABELS, FINDINGS, ANSWERS, NEW, NOTED)
+"""For who looks on. Not in `traffic.flow`: it is made anew from what stands there."""
+
 SCRUBBED = "moontap.scrubbed"
 """bytes: digests, of 8 bytes each, of what `moontap scrub` has put into the flow."""
 
@@ -58,6 +81,7 @@ ALL = (
     CALLS,
     REWRITTEN,
     SESSION,
+    *LIVE,
 )
 
 _MOST = 1e15
@@ -73,6 +97,41 @@ def settled(kept: object) -> dict[str, Any]:
         return {}
     odd = [name for name, value in kept.items() if not _fits(name, value)]
     return {name: value for name, value in kept.items() if name not in odd} if odd else kept
+
+
+def noted(kept: Mapping[str, Any]) -> tuple[str, str]:
+    """The comment and the mark that moontap has set last, `""` each where there is none."""
+    value = kept.get(NOTED)
+    if value and _texts(value):
+        comment, mark = value[0]
+        return comment, mark
+    return "", ""
+
+
+def shorten(kept: dict[str, Any]) -> None:
+    """Have the bodies, chunks and edits of a flow that was read back be as short a text as those of
+    a live one, see `kept.Kept`. In place; the values stay equal."""
+    for name in ALL:
+        value = kept.get(name)
+        if type(value) is bytes:
+            kept[name] = Kept(value)
+    for name, kind in ((CHUNKS, Chunks), (HEALED, Edits), (REMINDED, Edits)):
+        if type(value := kept.get(name)) is list:
+            kept[name] = kind(value)
+
+
+def strip(flow: http.HTTPFlow) -> None:
+    """Take off a flow what moontap has put there for who looks on. What a person put there stays.
+
+    flow: with metadata of its own, `dict`.
+    """
+    comment, mark = noted(flow.metadata)
+    if flow.comment == comment:
+        flow.comment = ""
+    if flow.marked == mark:
+        flow.marked = ""
+    for name in LIVE:
+        flow.metadata.pop(name, None)
 
 
 def _fits(name: object, value: object) -> bool:
@@ -117,6 +176,13 @@ def _edits(value: object) -> bool:
     return True
 
 
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one)
+        for one in value
+    )
+
+
 _CHECKS: dict[str, Callable[[object], bool]] = {
     UPSTREAM_BODY: lambda value: isinstance(value, bytes),
     UPSTREAM_ENCODING: _coding,
@@ -129,5 +195,10 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     CALLS: _count,
     REWRITTEN: _count,
     SESSION: lambda value: isinstance(value, str),
+    LABELS: lambda value: isinstance(value, str),
+    FINDINGS: lambda value: isinstance(value, str),
+    ANSWERS: _texts,
+    NEW: _count,
+    NOTED: _texts,
     SCRUBBED: lambda value: isinstance(value, bytes),
 }

@@ -228,6 +228,7 @@ def _settled(at: int, one: http.HTTPFlow) -> http.HTTPFlow:
     one.comment = one.comment if isinstance(one.comment, str) else ""
     one.marked = one.marked if isinstance(one.marked, str) else ""
     one.metadata = metadata.settled(one.metadata)
+    metadata.strip(one)  # mitmweb saves what it shows
     # A NaN compares with nothing, so that one such time would mix up the order of all flows, and
     # JSON has no word for it.
     request, response, error = one.request, one.response, one.error

@@ -16,6 +16,7 @@ from mitmproxy import http
 
 from moontap.capture import metadata
 from moontap.capture.folder import CaptureFolder
+from moontap.capture.observer import Observer
 from moontap.capture.pairlog import Line, Logged, PairLog
 from moontap.capture.turns import turn_of
 from moontap.findings import lines as finding_lines
@@ -66,6 +67,8 @@ class Recorder:
         """The same for the lines of findings."""
         self.quiet: frozenset[str] = frozenset()
         """Codes of findings that are written down and not warned of."""
+        self.observer: Observer | None = None
+        """Who hears of what is recorded."""
         self._folder = CaptureFolder(root, describe) if root else None
         self._rules = rules
         self._redactor = Redactor(rules)
@@ -82,6 +85,11 @@ class Recorder:
         """The run's folder, once something was written."""
         return self._folder.path if self._folder else None
 
+    def place(self) -> Path | None:
+        """The run's folder, made where there is none yet; None where nothing is kept on disk. On
+        any thread. Raises OSError."""
+        return self._folder.place() if self._folder else None
+
     def mask(self, text: str) -> str:
         """A text for a screen, without secrets."""
         return self._redactor.mask_text(text)
@@ -89,7 +97,7 @@ class Recorder:
     def keep(self, flow: http.HTTPFlow) -> None:
         """Put a finished exchange, or one that broke off, on the disk. `log` makes its lines."""
         try:
-            saved = _copy(flow)
+            saved = copy_to_save(flow)
             self._redactor.redact(saved)
             self._read(saved, flow)
             if self._folder:
@@ -144,6 +152,7 @@ class Recorder:
         saved.metadata.update(scalars)
         live.metadata.update(scalars)
         self._unlogged.append((counts.exchanges, logged))
+        self._tell(lambda observer: observer.exchange(logged, counts.exchanges, live))
 
     def _write(self, made: Iterator[Line]) -> None:
         """Take lines as they are made; one that cannot be made does not keep the others back."""
@@ -158,6 +167,7 @@ class Recorder:
 
     def _take(self, line: Line) -> None:
         status = line["status"]
+        self._tell(lambda observer: observer.line(line))
         self.counts.duplicates += bool(line["duplicate"])
         self.counts.pairs += status in (Status.OK, Status.ERROR)
         self.counts.unanswered += status == Status.UNANSWERED
@@ -183,6 +193,7 @@ class Recorder:
             self._failed()
 
     def _report(self, finding: Finding) -> None:
+        self._tell(lambda observer: observer.finding(finding))
         if finding.flow not in self._lost:
             line = finding_lines.line(finding)
             if self.findings is not None:
@@ -197,6 +208,15 @@ class Recorder:
             about = f"{finding.code} {finding.severity} {finding.conversation}"
             self.say(about, "moontap: %s: %s (%s)", finding.code, finding.message, finding.link)
 
+    def _tell(self, what: Callable[[Observer], None]) -> None:
+        """Let who looks on know; a fault of theirs keeps nothing from the disk."""
+        if self.observer is None:
+            return
+        try:
+            what(self.observer)
+        except Exception:
+            self.say("observer", "moontap: the flow list could not be written to", exc_info=True)
+
     def _failed(self) -> None:
         if self._folder:
             self._folder.lost += 1
@@ -204,7 +224,7 @@ class Recorder:
         self.say("record", "moontap: an exchange could not be recorded", exc_info=True)
 
 
-def _copy(flow: http.HTTPFlow) -> http.HTTPFlow:
+def copy_to_save(flow: http.HTTPFlow) -> http.HTTPFlow:
     """A copy with the same id whose messages, error and metadata may be edited.
 
     Bodies and connections are shared: mitmproxy's own `copy` takes the whole flow apart and builds
@@ -215,6 +235,7 @@ def _copy(flow: http.HTTPFlow) -> http.HTTPFlow:
     saved.response = flow.response.copy() if flow.response else None
     saved.error = copy(flow.error)
     saved.metadata = dict(flow.metadata)
+    metadata.strip(saved)
     if flow.websocket:
         saved.websocket = deepcopy(flow.websocket)
     return saved

@@ -26,8 +26,7 @@ def rules_for(paths: Iterable[Path | str], given: str | None) -> tuple[Rules, st
             return load_rules(given), None
         except RulesError as error:
             raise UsageError(f"--rules: {error}") from None
-    folders = dict.fromkeys(path if path.is_dir() else path.parent for path in map(Path, paths))
-    found = dict.fromkeys(runfile.rules_file(runfile.read(folder)) for folder in folders)
+    found = _named(paths)
     if not any(found):
         return Rules(), None
     if len(found) > 1:
@@ -36,6 +35,27 @@ def rules_for(paths: Iterable[Path | str], given: str | None) -> tuple[Rules, st
     (file,) = found
     assert file
     return _of_run(file)
+
+
+def file_for(paths: Iterable[Path | str], given: str | None) -> str | None:
+    """The file that `rules_for` takes its rules from, for what reads it by itself; None: none."""
+    if given:
+        return given
+    found = _named(paths)
+    file = found[0] if len(found) == 1 else None
+    if file is None or not file.path.is_file():
+        return None
+    try:
+        load_rules(str(file.path))
+    except RulesError:
+        return None
+    return str(file.path)
+
+
+def _named(paths: Iterable[Path | str]) -> list[runfile.RulesFile | None]:
+    """What the runs' `run.json` name, each once."""
+    folders = dict.fromkeys(path if path.is_dir() else path.parent for path in map(Path, paths))
+    return list(dict.fromkeys(runfile.rules_file(runfile.read(folder)) for folder in folders))
 
 
 def _of_run(file: runfile.RulesFile) -> tuple[Rules, str]:

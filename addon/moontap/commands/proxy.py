@@ -22,9 +22,16 @@ from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variable
 
 if TYPE_CHECKING:
     from mitmproxy import http
+    from mitmproxy.master import Master
+    from mitmproxy.tools.web.master import WebMaster
 
 PORT = 8080
 WEB_PORT = 8081
+
+_TO_TYPE = """\
+  search there for   ~meta tool=Bash   ~meta unanswered=   ~meta finding=   ~meta rewritten=
+  or type (Options > Display Command Bar)   moontap.pairs @all   moontap.findings @all
+"""
 
 _EXAMPLE = """\
 example:
@@ -51,7 +58,10 @@ def add_parser(commands: Commands) -> None:
         type=port_number,
         default=WEB_PORT,
         metavar="N",
-        help=f"where that page is; default: {WEB_PORT}",
+        help=f"where that page is; default: {WEB_PORT}; 0 takes a free one",
+    )
+    parser.add_argument(
+        "--no-open", action="store_true", help="with --web: print the link, open no browser"
     )
     add_tap_options(parser, port=PORT)
     parser.set_defaults(execute=proxy)
@@ -71,12 +81,9 @@ async def _proxy(options: argparse.Namespace) -> int:
     troubles = Troubles(mask)
     make_master, more = plain_master, dict[str, Any]()
     if options.web:
-        from mitmproxy.tools.web.master import WebMaster
+        from moontap.tapping.webpage import web_master, web_options
 
-        def make_master(opts: Any) -> Any:
-            return WebMaster(opts, with_termlog=False)
-
-        more = {"web_host": "127.0.0.1", "web_port": options.web_port}
+        make_master, more = web_master, web_options(options.web_port)
     with listening(troubles):
         try:
             async with tapping(
@@ -85,10 +92,13 @@ async def _proxy(options: argparse.Namespace) -> int:
                 say([*notes, introduction(tap.url, wanted)])
                 put(to_paste(tap.url, wanted.upstream) + "\n", sys.stdout)
                 if options.web:
-                    put(f"mitmweb: {cast(Any, tap.master).web_url}\n", sys.stdout)
+                    # The page would name mitmproxy's usual port, on every interface.
+                    port = int(tap.url.rpartition(":")[2])
+                    tap.master.options.update(listen_host="127.0.0.1", listen_port=port)
+                    show_page(tap.master, opens=not options.no_open)
                 say(["Ctrl-C ends it"])
                 troubles.tell(lambda line: say([f"warning: {line}"]))
-                await _signal_or(tap.ended)
+                await signal_or(tap.ended)
         except TapError as error:
             raise UsageError(str(error)) from None
     troubles.lines.clear()  # said as they came
@@ -96,6 +106,16 @@ async def _proxy(options: argparse.Namespace) -> int:
         put("\n", sys.stderr)  # the terminal has written ^C on this line
     say(summary(ended(tap, wanted, troubles, os.environ)))
     return 0
+
+
+def show_page(master: "Master", *, opens: bool) -> None:
+    """Print the link to mitmweb's page and what to type there; open it, where a person looks on."""
+    from moontap.tapping.webpage import browse, link
+
+    url = link(cast("WebMaster", master))
+    put(f"mitmweb: {url}\n{_TO_TYPE}", sys.stdout)
+    if opens and sys.stdout.isatty():
+        browse(url)
 
 
 def to_paste(url: str, upstream: Upstream) -> str:
@@ -141,7 +161,7 @@ class _Requests:
         put(self._mask(", ".join(said)) + "\n", sys.stderr)
 
 
-async def _signal_or(ended: "asyncio.Task[None]") -> None:
+async def signal_or(ended: "asyncio.Task[None]") -> None:
     """Wait for Ctrl-C, a signal to end, or mitmproxy's own end."""
     waiter = asyncio.create_task(asked_to_end())
     await asyncio.wait({waiter, ended}, return_when=asyncio.FIRST_COMPLETED)

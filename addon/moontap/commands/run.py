@@ -127,7 +127,7 @@ def ended(
         rewrite=wanted.rewrite,
         capture=shown(capture) if capture else None,
         keeps=bool(wanted.directory),
-        look=f"{typed('mitmweb')} -nr {shown(capture / 'traffic.flow')}" if capture else "",
+        look=f"{typed('moontap')} look {shown(capture)}" if capture else "",
         explain=f"{typed('moontap')} explain {shown(capture)}" if capture else "",
         troubles=troubles.lines,
         behind_proxy=troubles.unreachable and any(environment.get(name) for name in proxies),

@@ -95,7 +95,7 @@ def _ending(console: Console, off: Outcome, on: Outcome) -> int:
     if not (off.capture and on.capture):
         return 1
     flow = shown(on.capture / "traffic.flow")
-    moontap, mitmweb = typed("moontap"), typed("mitmweb")
+    moontap = typed("moontap")
     rows = (
         ("captures, without", f"{shown(off.capture)}/"),
         ("          with", f"{shown(on.capture)}/"),
@@ -103,7 +103,7 @@ def _ending(console: Console, off: Outcome, on: Outcome) -> int:
         ("what went wrong", f"{moontap} explain {shown(off.capture)}"),
         ("your agent", f"{moontap} run -- claude"),
         ("the tap alone", f"{moontap} proxy --web"),
-        ("look at the traffic", f"{mitmweb} -nr {flow}"),
+        ("look at the traffic", f"{moontap} look {shown(on.capture)}"),
         ("log it once more", f'{typed("mitmdump")} -nr {flow} -s "$({moontap} path)"'),
     )
     console.print()

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moontap.findings.types import Severity
-from moontap.report.pairs import latency
 from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import latency, plain, short
 
 _ID, _TEXT, _VALUE = 80, 300, 200
 _MOST = 12

@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from moontap.report.text import plain, short
+from moontap.report.text import latency, plain, short
 
 WIDE = 130
 """Terminal columns from which each thing gets a column of its own."""
@@ -62,13 +62,6 @@ def pairs_table(
             Text(latency(line.get("latency_s"))),
         )
     return table
-
-
-def latency(seconds: float | None) -> str:
-    """Seconds as a person reads them."""
-    if seconds is None:
-        return ""
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _call(line: Mapping[str, Any]) -> tuple[Text, ...]:

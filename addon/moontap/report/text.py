@@ -37,6 +37,13 @@ def short(value: Any, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def latency(seconds: float | None) -> str:
+    """Seconds as a person reads them."""
+    if seconds is None:
+        return ""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
 def _flat(value: Any) -> str:
     """The text of content blocks where there is nothing else, else JSON."""
     if isinstance(value, list):

@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,40 +77,57 @@ async def tapping(
 
     On leaving, calls that still wait are logged and the files are closed. Raises TapError.
     """
+    addon = Moontap()
+    mode = f"reverse:{settings.upstream.origin}@{LISTEN}:{settings.port}"
+    async with running(
+        [addon, *others],
+        make_master,
+        settings.confdir,
+        mode=[mode],
+        # Eager connects upstream before there is a request: where that fails the agent sees a
+        # dropped connection, not a 502 that says why, and there is no flow to keep.
+        connection_strategy="lazy",
+        moontap_rewrite=settings.rewrite,
+        moontap_id_style=settings.id_style,
+        moontap_dir=settings.directory,
+        moontap_rules=settings.rules,
+        moontap_guard=settings.guard,
+        ssl_verify_upstream_trusted_ca=settings.upstream_ca,
+        **more,
+    ) as (master, task):
+        yield Tap(addon, master, _url(master, mode, settings.port), task)
+
+
+@asynccontextmanager
+async def running(
+    addons: Sequence[object],
+    make_master: Callable[[options.Options], Master],
+    confdir: str | None = None,
+    **opts: Any,
+) -> "AsyncIterator[tuple[Master, asyncio.Task[None]]]":
+    """Run a mitmproxy with addons of ours; the task is done when it ends of itself.
+
+    confdir: as in `Settings`. opts: mitmproxy options. Raises TapError.
+    """
     with ExitStack() as stack:
-        addon, ready = Moontap(), _Ready()
-        master = make_master(options.Options())
+        ready, master = _Ready(), make_master(options.Options())
         stack.callback(_stop_logging, master)
         if check := master.addons.get("errorcheck"):
             check.finish()  # it would end the process; what went wrong is raised here instead
             master.addons.remove(check)
         # The slot in which `-s` puts scripts: before mitmproxy's own `save`.
-        master.addons.get("scriptloader").addons.extend([addon, *others])
-        for one in (addon, *others):
+        master.addons.get("scriptloader").addons.extend(addons)
+        for one in addons:
             master.addons.register(one)
         master.addons.add(ready)
-        mode = f"reverse:{settings.upstream.origin}@{LISTEN}:{settings.port}"
         try:
-            master.options.update(
-                mode=[mode],
-                # Eager connects upstream before there is a request: where that fails the agent
-                # sees a dropped connection, not a 502 that says why, and there is no flow to keep.
-                connection_strategy="lazy",
-                confdir=settings.confdir or _confdir(stack),
-                moontap_rewrite=settings.rewrite,
-                moontap_id_style=settings.id_style,
-                moontap_dir=settings.directory,
-                moontap_rules=settings.rules,
-                moontap_guard=settings.guard,
-                ssl_verify_upstream_trusted_ca=settings.upstream_ca,
-                **more,
-            )
+            master.options.update(confdir=confdir or _confdir(stack), **opts)
         except exceptions.OptionsError as error:
             raise TapError(str(error)) from None
         task = asyncio.create_task(master.run())
         try:
             await _started(task, ready)
-            yield Tap(addon, master, _url(master, mode, settings.port), task)
+            yield master, task
         finally:
             master.shutdown()
             await asyncio.wait({task})

@@ -1,0 +1,109 @@
+"""What the recorder tells, as facts: an exchange, a line of the pair log, a finding.
+
+What was recorded in, small plain data out. Nothing of it holds a body, a history, or more of an
+argument or result than `_LONG` characters.
+"""
+
+from typing import Any
+
+from mitmproxy import flow as flows
+from mitmproxy import http
+
+from moontap import canonical
+from moontap.capture import metadata
+from moontap.capture.pairlog import Line, Logged
+from moontap.findings.refusals import error_of
+from moontap.findings.turn import CLIENT_LEFT, Got
+from moontap.findings.types import Finding
+from moontap.looking.facts import CallFact, Facts, FindingFact
+from moontap.report.text import short
+from moontap.wire.types import Choice, Reply
+
+_LONG = 200
+
+
+def facts_of(logged: Logged, number: int) -> Facts:
+    """An exchange that has ended."""
+    exchange, flow = logged.exchange, logged.exchange.flow
+    facts = Facts(
+        number=number,
+        conversation=logged.placed.number,
+        new=logged.placed.new,
+        session=logged.session,
+        agent=exchange.identity.agent,
+        model=exchange.request.model,
+        size=len(exchange.body),
+        calls=[
+            CallFact(
+                tracked.name,
+                tracked.id,
+                tracked.origin.upstream_id,
+                tracked.duplicate,
+                choice=tracked.origin.choice,
+                index=tracked.origin.index,
+            )
+            for tracked in logged.delivered
+        ],
+        status=flow.response.status_code if flow.response else 0,
+        healed=len(flow.metadata.get(metadata.HEALED, ())),
+        reminded=metadata.REMINDED in flow.metadata,
+        blocked=flow.metadata.get(metadata.BLOCKED),
+    )
+    learn(facts, exchange.reply)
+    end(facts, flow, over=exchange.reply is not None and exchange.reply.complete)
+    return facts
+
+
+def learn(facts: Facts, reply: Reply | None) -> None:
+    """How a reply says that it ended."""
+    if reply is None:
+        return
+    facts.stop = reply.choices.get(0, Choice()).stop_reason
+    if reply.error is not None:
+        facts.error = error_of(Got(reply)).kind or "error"
+
+
+def end(facts: Facts, flow: http.HTTPFlow, *, over: bool = False) -> None:
+    """How an exchange ended, where not by itself. over: the reply's own end had come; what breaks
+    off after that is no loss (the OpenAI SDK hangs up at `[DONE]`)."""
+    facts.streaming = False
+    if over:
+        return
+    if flow.error is None:
+        facts.unfinished = bool(flow.metadata.get(metadata.INCOMPLETE))
+        return
+    facts.left = flow.error.msg in CLIENT_LEFT
+    facts.killed = flow.error.msg == flows.Error.KILLED_MESSAGE
+    facts.cut = True
+
+
+def kept(line: Line) -> dict[str, Any]:
+    """A line to keep: the same, with its arguments and result cut short."""
+    return {**line, "arguments": _cut(line["arguments"]), "result": _cut(line["result"])}
+
+
+def answer(facts: Facts, line: Line) -> bool:
+    """What became of a call of these; False where it is none of them."""
+    for call in facts.calls:
+        # Ids repeat, and where a stream begins anew its places do: the first that still waits.
+        place = (call.id, call.choice, call.index)
+        if call.line is None and place == (line["id"], line["choice"], line["index"]):
+            call.answer, call.latency_s, call.line = line["status"], line["latency_s"], line
+            return True
+    return False
+
+
+def found(finding: Finding) -> FindingFact:
+    """What was found, without its evidence."""
+    return FindingFact(
+        finding.code, finding.severity.value, finding.message, finding.remedy, finding.link
+    )
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else None
+    if text is None and len(canonical.encode(value)) <= _LONG:
+        return value
+    if text is not None and len(text) <= _LONG:
+        return text
+    return short(value, _LONG)

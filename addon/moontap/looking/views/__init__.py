@@ -1,0 +1,1 @@
+"""Requests, replies and event streams as text for a person. Pure: no mitmproxy."""

@@ -1,0 +1,1 @@
+"""`scripts/screenshots`: the pictures of docs/images."""
