@@ -122,6 +122,7 @@ class Machine:
         """Run shell code with the library loaded, as strictly as the scripts do."""
         lib = self.checkout / "scripts/lib"
         head = f'set -euo pipefail; root="{self.checkout}"; . "{lib}/env.sh"; . "{lib}/claude.sh"; '
+        head += f'. "{lib}/browser.sh"; '
         return self.run("-c", head + code, **env)
 
     def calls(self) -> list[str]:
@@ -426,19 +427,81 @@ def test_without_claude_code(machine: Machine, npm: str | None, reason: str) -> 
     assert reason in must.stderr
 
 
-APT_UPDATE = "apt-get update -qq"
-APT_INSTALL = "apt-get install -y -qq --no-install-recommends"
+def give_lookers(machine: Machine, *names: str) -> None:
+    for name in names:
+        machine.script(machine.bin / name, "#!/bin/sh\n")
+
+
+SEE = 'ensure_lookers; printf %s "${MOONTAP_CHROMIUM:-none}"'
 
 
 @pytest.mark.parametrize(
-    ("python", "npm", "installed", "code"),
+    ("there", "found"),
     [
-        ("3.13", True, [], 0),
-        ("3.13", False, [APT_UPDATE, f"{APT_INSTALL} nodejs npm"], 1),
-        ("3.13 no-venv", True, [APT_UPDATE, f"{APT_INSTALL} python3 python3-venv"], 2),
+        (["chromium"], "chromium"),
+        (["google-chrome"], "google-chrome"),
+        (["google-chrome", "chromium-browser"], "chromium-browser"),
+    ],
+)
+def test_the_browser_that_is_taken(machine: Machine, there: list[str], found: str) -> None:
+    give_lookers(machine, *there, "tmux")
+    done = machine.library(SEE, MOONTAP_MUST_RUN="1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{machine.bin / found}", "")
+
+
+def test_a_browser_that_was_named_comes_first(machine: Machine) -> None:
+    give_lookers(machine, "chromium", "tmux", "mine")
+    mine = str(machine.bin / "mine")
+    assert machine.library(SEE, MOONTAP_CHROMIUM=mine).stdout == mine
+
+
+@pytest.mark.parametrize(
+    ("there", "env", "reason"),
+    [
+        (["tmux"], {}, "no chromium"),
+        (["chromium"], {}, "no tmux"),
+        (["tmux", "chromium"], {"MOONTAP_CHROMIUM": "/no/such"}, "/no/such is no program"),
+    ],
+)
+def test_without_a_browser_or_a_terminal(
+    machine: Machine, there: list[str], env: dict[str, str], reason: str
+) -> None:
+    give_lookers(machine, *there)
+    skipped = machine.library(SEE, **env)
+    assert skipped.returncode == 0
+    assert "are skipped" in skipped.stderr
+    assert reason in skipped.stderr
+    must = machine.library(SEE, **env, MOONTAP_MUST_RUN="1")
+    assert must.returncode == 1
+    assert reason in must.stderr
+
+
+APT_UPDATE = "apt-get update -qq"
+APT_INSTALL = "apt-get install -y -qq --no-install-recommends"
+LOOKERS = ["chromium", "tmux"]
+
+
+@pytest.mark.parametrize(
+    ("python", "npm", "lookers", "installed", "code"),
+    [
+        ("3.13", True, LOOKERS, [], 0),
+        ("3.13", False, LOOKERS, [APT_UPDATE, f"{APT_INSTALL} nodejs npm"], 1),
+        (
+            "3.13",
+            True,
+            [],
+            [
+                APT_UPDATE,
+                f"{APT_INSTALL} chromium fonts-noto-color-emoji fonts-dejavu-core",
+                f"{APT_INSTALL} tmux",
+            ],
+            1,
+        ),
+        ("3.13 no-venv", True, LOOKERS, [APT_UPDATE, f"{APT_INSTALL} python3 python3-venv"], 2),
         (
             "3.11",
             False,
+            LOOKERS,
             [
                 APT_UPDATE,
                 f"{APT_INSTALL} python3 python3-venv",
@@ -449,13 +512,20 @@ APT_INSTALL = "apt-get install -y -qq --no-install-recommends"
     ],
 )
 def test_ci_installs_what_is_missing(
-    machine: Machine, claude_version: str, python: str, npm: bool, installed: list[str], code: int
+    machine: Machine,
+    claude_version: str,
+    python: str,
+    npm: bool,
+    lookers: list[str],
+    installed: list[str],
+    code: int,
 ) -> None:
     """The made-up apt-get installs nothing: what is missing stays so, and must be an error."""
     machine.python(machine.bin / "python3", python)
     machine.script(machine.bin / "apt-get", f'#!/bin/sh\necho apt-get "$@" >>"{machine.log}"\n')
     if npm:
         give_npm(machine, claude_version)
+    give_lookers(machine, *lookers)
     shutil.copytree(ROOT / ".ci", machine.checkout / ".ci")
     done = machine.run(machine.checkout / ".ci/run", CI="true")
     calls = machine.calls()

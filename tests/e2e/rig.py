@@ -45,6 +45,17 @@ def wait_until(true: Callable[[], object], seconds: float, every: float = 0.02) 
     return True
 
 
+def environment(home: Path) -> dict[str, str]:
+    """What a process gets of this one's, with a HOME of its own."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT / "addon"),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
 class Process:
     """A process that leads a group of its own; what it prints goes to a file.
 
@@ -65,14 +76,7 @@ class Process:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=home,
-                env={
-                    "PATH": os.environ["PATH"],
-                    "HOME": str(home),
-                    "LANG": "C.UTF-8",
-                    "PYTHONPATH": str(ROOT / "addon"),
-                    "PYTHONUNBUFFERED": "1",
-                    **env,
-                },
+                env={**environment(home), **env},
                 start_new_session=True,
             )
 
@@ -192,7 +196,7 @@ def _mitmdump() -> Path:
     return Path(sys.executable).with_name("mitmdump")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that are free now; what they are for must bind them soon."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -234,7 +238,7 @@ def tap(
     captures = captures or folder / f"{name}.captures"
     command: list[str | Path] = [_mitmdump(), *arguments, "-s", MAIN]
     # mitmproxy takes port 0 for one mode only.
-    for mode, port in zip(modes, [0, *_free_ports(len(modes) - 1)], strict=True):
+    for mode, port in zip(modes, [0, *free_ports(len(modes) - 1)], strict=True):
         command += ["--mode", f"{mode}@127.0.0.1:{port}"]
     for option, value in {"confdir": conf, "moontap_dir": captures, **options}.items():
         command += ["--set", f"{option}={value}"]
