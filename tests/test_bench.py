@@ -10,8 +10,12 @@ import pytest
 
 from moontap.capture.reader import FlowFile, Loss
 from moontap.care.relog import Seen, relog
+from scripts.bench_lib import web
+from scripts.bench_lib.__main__ import main
 from scripts.bench_lib.bigcapture import write
 from scripts.bench_lib.payload import Conversation
+from scripts.bench_lib.rig import rig
+from scripts.bench_lib.sections import Plan
 from scripts.bench_lib.stats import Measure, Ratio, paired
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +64,14 @@ def test_only_judged_columns_miss_a_target(target: float | None, missed: list[st
     assert Measure("s", "n", "ms", samples, target, ("off", "all")).missed == missed
 
 
+@pytest.mark.parametrize(("limit", "missed"), [(1.2, []), (1.0, ["ours"]), (None, [])])
+def test_a_limit_holds_for_the_value_itself(limit: float | None, missed: list[str]) -> None:
+    samples = {"bare": [9.0, 9.0, 9.0], "ours": [0.9, 1.1, 1.1]}
+    row = Measure("s", "n", "ms", samples, None, ("ours",), limit)
+    assert row.missed == missed
+    assert row.is_judged == (limit is not None)
+
+
 @pytest.mark.parametrize("size", [1_000, 80_000, 1_000_000])
 def test_a_conversation_has_its_size_and_grows_by_a_pair(size: int) -> None:
     conversation = Conversation(size)
@@ -91,7 +103,8 @@ def test_a_run_prints_a_table_and_writes_every_sample(tmp_path: Path) -> None:
     assert {row["section"] for row in report["measures"]} == {"ttfb", "wire"}
     for row in report["measures"]:
         assert set(row) == {
-            *("section", "name", "unit", "samples", "target", "judged", "ratios", "missed")
+            *("section", "name", "unit", "samples", "target", "limit"),
+            *("judged", "ratios", "missed"),
         }
         assert {len(values) for values in row["samples"].values()} == {1}
         assert all(value > 0 for values in row["samples"].values() for value in values)
@@ -119,6 +132,31 @@ def test_reading_a_large_capture_is_measured(tmp_path: Path) -> None:
         assert list(row["samples"]) == columns
         assert all(value > 0 for (value,) in row["samples"].values())
     assert list(tmp_path.glob("moontap-bench-*")) == []
+
+
+def test_mitmweb_is_measured_with_a_page_open_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, with two lanes, and with less to show than in a run."""
+    monkeypatch.setattr(web, "_REQUEST", 100_000)
+    plan = Plan(ROOT / "addon" / "main.py", 1, 2, 5, 300, {}, ())
+    with rig(plan.addon, ("bare", "off"), web=True) as lanes, web.opened(lanes, False) as pages:
+        looker = pages.looker
+        live = web.live(lanes, plan)
+        waits = web.waits(lanes, pages, plan, 60)
+    assert looker == "a client of its updates (no browser)"
+    assert [row.name.partition(": ")[2] for row in live] == [
+        *("first byte, 1 KB request", "first byte, 80 KB request"),
+        *("chunk, one each 5 ms", "chunk, flooding"),
+    ]
+    assert {(row.target, row.judged) for row in live} == {(1.15, ("off",))}
+    shown = [row for row in waits if row.name.endswith("shown")]
+    assert [row.limit for row in shown] == [1_000.0] * 3
+    assert {row.name for row in waits if row not in shown} == {
+        *("60 flows loaded", "RSS with 60 flows", "GET /flows, 60 flows"),
+        *("~meta tool=Bash, 60 flows", "one flow updated, 60 flows"),
+    }
+    for row in (*live, *waits):
+        assert list(row.samples) == ["bare", "off"]
+        assert all(value > 0 for values in row.samples.values() for value in values)
 
 
 @pytest.mark.parametrize("size", [200_000, 3_000_000])
@@ -151,11 +189,19 @@ def test_a_lane_that_does_not_rewrite_is_no_measurement(tmp_path: Path) -> None:
     [
         (["--rounds", "0"], "above zero"),
         (["--capture", "0"], "above zero"),
+        (["--flows", "no"], "above zero"),
         (["--only", "ttfb,speed"], "no such section: speed"),
         (["--addon", "missing.py"], "no addon at missing.py"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, arguments: list[str], reason: str) -> None:
-    done = bench(tmp_path, *arguments)
-    assert done.returncode == 2
-    assert reason in done.stderr
+def test_wrong_usage(
+    arguments: list[str],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err

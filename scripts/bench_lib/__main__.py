@@ -25,10 +25,11 @@ from .reading import reading
 from .sections import SECTIONS, Plan, run
 from .stats import Measure
 from .table import as_json, tables
+from .web import web
 from .wire import wire
 
 ROOT = Path(__file__).parents[2]
-NAMES = (*SECTIONS, "checks", "wire", "reading")
+NAMES = (*SECTIONS, "checks", "wire", "reading", "web")
 
 
 def main() -> int:
@@ -40,6 +41,7 @@ def main() -> int:
     plan = _plan(args)
     started = time.monotonic()
     measures: list[Measure] = []
+    page = ""
     screen = Console(stderr=True, highlight=False)
     try:
         screen.print(f"moontap: measuring {', '.join(args.only)} …", style="dim")
@@ -51,13 +53,19 @@ def main() -> int:
             measures += wire(min(plan.rounds, 5), 1 << (17 if args.quick else 20))
         if "reading" in args.only:
             measures += reading(min(plan.rounds, 3), args.capture * 1_000_000)
+        if "web" in args.only:
+            page, rows = web(plan, args.flows, args.browser)
+            measures += rows
+            screen.print(
+                f"moontap: on each mitmweb, a page was open in {page}", style="dim", soft_wrap=True
+            )
     except (BenchError, OSError) as error:
         print(f"moontap: no measurement: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps(_report(args, plan, measures), indent=1) + "\n")
+    args.json.write_text(json.dumps(_report(args, plan, page, measures), indent=1) + "\n")
     _print(measures, args.json, time.monotonic() - started)
     return 0
 
@@ -66,8 +74,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Compares mitmdump with the addon to bare mitmdump that streams, side by "
-        "side on loopback, and moontap's reading of a large capture to mitmproxy's own. Needs "
-        "Linux, 700 MB in the temporary folder and no network.",
+        "side on loopback; the same of mitmweb, with a page open on each; and moontap's reading of "
+        "a large capture to mitmproxy's own. Needs Linux, 700 MB in the temporary folder and no "
+        "network.",
         epilog="Example: scripts/bench --quick --only ttfb,cpu. Figures are ratios to the first "
         "column: the median over rounds, below it the smallest and the largest. 'bare again' is "
         "a second mitmdump without the addon, so its distance from 1 is the machine's noise.",
@@ -80,6 +89,18 @@ def _arguments() -> argparse.Namespace:
         type=_positive,
         metavar="MB",
         help="size of the capture that is read (500; 50 with --quick)",
+    )
+    parser.add_argument(
+        "--flows",
+        type=_positive,
+        metavar="N",
+        help="flows in mitmweb's long list (5,000; 500 with --quick)",
+    )
+    parser.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        help="no Chromium for mitmweb's pages, even where there is one",
     )
     parser.add_argument(
         "--json",
@@ -100,6 +121,7 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"no addon at {args.addon}")
     args.addon = args.addon.resolve()
     args.capture = args.capture or (50 if args.quick else 500)
+    args.flows = args.flows or (500 if args.quick else 5_000)
     return args
 
 
@@ -138,7 +160,9 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
-def _report(args: argparse.Namespace, plan: Plan, measures: list[Measure]) -> dict[str, object]:
+def _report(
+    args: argparse.Namespace, plan: Plan, page: str, measures: list[Measure]
+) -> dict[str, object]:
     options = {"quick": args.quick, "only": args.only, "rounds": plan.rounds}
     return {
         "v": 1,
@@ -150,6 +174,7 @@ def _report(args: argparse.Namespace, plan: Plan, measures: list[Measure]) -> di
             "moontap": moontap.__version__,
         },
         "options": options,
+        **({"page": page} if page else {}),
         "measures": [as_json(measure) for measure in measures],
     }
 
@@ -166,7 +191,7 @@ def _print(measures: list[Measure], file: Path, seconds: float) -> None:
     for table in tables(measures):
         console.print(table)
     missed = sum(bool(measure.missed) for measure in measures)
-    judged = sum(measure.target is not None for measure in measures)
+    judged = sum(measure.is_judged for measure in measures)
     console.print(
         f"{judged - missed} of {judged} targets met on {_machine()}, "
         f"in {seconds:.0f} s. All samples: {file}",

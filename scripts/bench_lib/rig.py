@@ -1,6 +1,7 @@
-"""Starts the upstream and one mitmdump a lane, hands out lanes, stops all and removes its folder.
+"""Starts the upstream and one mitmdump or mitmweb a lane, hands out lanes, stops all and removes
+its folder.
 
-Each lane is the same chain on loopback: client, mitmdump, upstream. Lanes stand side by side for
+Each lane is the same chain on loopback: client, mitmproxy, upstream. Lanes stand side by side for
 a whole section, so that a round can visit all of them within moments. Never signals a process it
 did not start.
 """
@@ -30,17 +31,20 @@ UNSAVED = "all, no disk"
 LANES = (BARE, CONTROL, *MODES, UNSAVED)
 UNCHECKED = "no checks"
 """The addon as `off`, with every check of the diagnosis switched off by a rules file."""
+TOKEN = "made-up-for-the-benchmark"
+"""With which mitmweb lets a page in."""
 _START_S = 60
 _NEW_SESSION_AFTER = 20
 
 
 @dataclass(slots=True)
 class Lane:
-    """One mitmdump and the agent before it."""
+    """One mitmproxy and the agent before it. web: where its page is; 0: it has none."""
 
     name: str
     pid: int
     connection: Connection
+    web: int = 0
     conversations: dict[int, Conversation] = field(default_factory=dict)
 
     def turn(self, size: int, events: int = 10, pace_us: int = 0, mint: str = "unique") -> Reply:
@@ -57,9 +61,10 @@ class Lane:
 
 
 @contextmanager
-def rig(addon: Path, names: Sequence[str] = LANES) -> Iterator[list[Lane]]:
+def rig(addon: Path, names: Sequence[str] = LANES, *, web: bool = False) -> Iterator[list[Lane]]:
     """These lanes, started and shown to do what their names say; all gone at the end.
 
+    web: each is a mitmweb, not a mitmdump.
     Raises BenchError: a process does not start, does not rewrite as it should, keeps no capture,
     or has logged an error.
     """
@@ -75,8 +80,10 @@ def rig(addon: Path, names: Sequence[str] = LANES) -> Iterator[list[Lane]]:
         assert upstream.stdout
         to = int(upstream.stdout.readline() or 0)
         ports = {name: _free_port() for name in names}
+        pages = {name: _free_port() if web else 0 for name in names}
         started = [
-            _start(name, port, to, folder / str(port), addon) for name, port in ports.items()
+            _start(name, port, to, folder / str(port), addon, pages[name])
+            for name, port in ports.items()
         ]
         for process in started:
             stack.callback(_stop, process)
@@ -85,7 +92,7 @@ def rig(addon: Path, names: Sequence[str] = LANES) -> Iterator[list[Lane]]:
             for (name, port), process in zip(ports.items(), started, strict=True):
                 _wait_for(process, port, folder / str(port) / "log")
                 connection = stack.enter_context(Connection(name, port))
-                lanes.append(Lane(name, process.pid, connection))
+                lanes.append(Lane(name, process.pid, connection, pages[name]))
                 _check_ids(lanes[-1])
             yield lanes
         except BenchError:
@@ -103,21 +110,30 @@ def rotated[T](items: list[T], by: int) -> list[T]:
 
 
 def rounds(
-    lanes: list[Lane], number: int, sample: Callable[[Lane], dict[str, float]]
+    lanes: list[Lane],
+    number: int,
+    sample: Callable[[Lane], dict[str, float]],
+    pause: float = 0.0,
 ) -> dict[str, dict[str, list[float]]]:
-    """Visit all lanes `number` times: what `sample` names -> lane -> one value a round."""
+    """Visit all lanes `number` times: what `sample` names -> lane -> one value a round.
+
+    pause: seconds before each, in which a browser paints what the lane before has told it.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for at in range(number):
         for lane in rotated(lanes, at):
+            time.sleep(pause)
             for name, value in sample(lane).items():
                 columns = found.setdefault(name, {lane.name: [] for lane in lanes})
                 columns[lane.name].append(value)
     return found
 
 
-def _start(name: str, port: int, to: int, folder: Path, addon: Path) -> subprocess.Popen[bytes]:
+def _start(
+    name: str, port: int, to: int, folder: Path, addon: Path, page: int
+) -> subprocess.Popen[bytes]:
     folder.mkdir()
-    settings = {
+    settings: dict[str, object] = {
         "confdir": folder / "conf",
         "flow_detail": 0,
         "termlog_verbosity": "warn",
@@ -133,7 +149,12 @@ def _start(name: str, port: int, to: int, folder: Path, addon: Path) -> subproce
         script = addon
         settings |= {"moontap_dir": folder / "captures", "moontap_rules": folder / "rules.yaml"}
         (folder / "rules.yaml").write_text(f"findings: {{off: [{', '.join(codes())}]}}\n")
-    command: list[str | Path] = [Path(sys.executable).with_name("mitmdump"), "-s", script]
+    program = "mitmdump"
+    if page:
+        program = "mitmweb"
+        settings |= {"web_port": page, "web_open_browser": "false", "web_password": TOKEN}
+        del settings["flow_detail"]  # of mitmdump
+    command: list[str | Path] = [Path(sys.executable).with_name(program), "-s", script]
     command += ["--mode", f"reverse:http://127.0.0.1:{to}@127.0.0.1:{port}"]
     for option, value in settings.items():
         command += ["--set", f"{option}={value}"]
@@ -157,7 +178,7 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             return
         except OSError:
             time.sleep(0.05)
-    raise BenchError(f"mitmdump did not start: {log.read_text().strip() or 'no reason given'}")
+    raise BenchError(f"mitmproxy did not start: {log.read_text().strip() or 'no reason given'}")
 
 
 def _check_ids(lane: Lane) -> None:

@@ -24,7 +24,8 @@ class Measure:
 
     samples: column -> one value a round, in `unit`. The first column is what others are compared
     with; all have the same length. target: the largest allowed median ratio, None for a row that
-    informs only. judged: the columns the target holds for.
+    informs only. judged: the columns the target holds for. limit: the largest allowed median
+    itself, in `unit`, where that and not the ratio is what matters.
     """
 
     section: str
@@ -33,6 +34,7 @@ class Measure:
     samples: dict[str, list[float]]
     target: float | None = None
     judged: tuple[str, ...] = ()
+    limit: float | None = None
 
     @property
     def ratios(self) -> dict[str, Ratio]:
@@ -41,11 +43,18 @@ class Measure:
         return {column: paired(values, base) for column, values in self.samples.items()}
 
     @property
+    def is_judged(self) -> bool:
+        return self.target is not None or self.limit is not None
+
+    @property
     def missed(self) -> list[str]:
-        """The judged columns whose median ratio is above the target."""
-        if self.target is None:
-            return []
-        return [column for column in self.judged if self.ratios[column].median > self.target]
+        """The judged columns whose median ratio is above the target, or median above the limit."""
+        return [column for column in self.judged if self._is_above(column)]
+
+    def _is_above(self, column: str) -> bool:
+        if self.target is not None and self.ratios[column].median > self.target:
+            return True
+        return self.limit is not None and median(self.samples[column]) > self.limit
 
 
 def paired(values: Sequence[float], base: Sequence[float]) -> Ratio:

@@ -24,14 +24,21 @@ def _table(rows: list[Measure]) -> Table:
         value = median(row.samples[base])
         cells = [Text(f"{_short(value)} {row.unit}{_also(row.unit, value)}")]
         cells += [_cell(row, column) for column in others]
-        target = "" if row.target is None else f"≤ {row.target:.2f}"
-        table.add_row(row.name, *cells, target)
+        table.add_row(row.name, *cells, _target(row))
     return table
+
+
+def _target(row: Measure) -> str:
+    if row.limit is not None:
+        return f"≤ {_short(row.limit)} {row.unit}"
+    return "" if row.target is None else f"≤ {row.target:.2f}"
 
 
 def _cell(row: Measure, column: str) -> Text:
     ratio = row.ratios[column]
     text = f"{ratio.median:.2f}"
+    if row.limit is not None:
+        text = f"{_short(median(row.samples[column]))} {row.unit}, {text}"
     if column in row.missed:
         text += " missed"
     if ratio.low != ratio.high:
