@@ -153,7 +153,11 @@ async def test_a_block(
         body = MAKE[path](loop(12), stream=stream)
         refused = [await client.post(path, content=body) for _ in range(2)]
         assert len(upstream.requests) == 12
-        p.master.commands.call("moontap.guard.release")
+        said = [p.master.commands.call("moontap.guard.release") for _ in range(2)]
+        assert said == [
+            ["the guard lets go on what it had stopped: 1"],
+            ["the guard has stopped none of them"],
+        ]
         assert (await client.post(path, content=body)).status_code == 200
     for reply in refused:
         assert (reply.status_code, reply.headers["content-type"]) == (423, JSON)

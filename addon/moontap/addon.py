@@ -44,6 +44,7 @@ from moontap.wire.types import Request
 logger = logging.getLogger(__name__)
 
 _NO_BODY = (204, 205)
+_AT_ONCE = 1.0  # seconds that a person's command may take
 _PATIENCE = 5.0  # seconds that a request waits for the guard, when the disk is slow, say
 
 
@@ -251,9 +252,16 @@ class Moontap:
             self._fault("guard", flow, error if isinstance(error, ValueError) else repr(error))
 
     @command.command("moontap.guard.release")  # type: ignore[untyped-decorator]
-    def release(self, flows: Sequence[flows.Flow] = ()) -> None:
+    def release(self, flows: Sequence[flows.Flow] = ()) -> Sequence[str]:
         """Let agents go on that the guard has stopped: those of the flows given, or all."""
-        self._worker.submit(self._gate.release, [flow.id for flow in flows])
+        asked = self._worker.submit(self._gate.release, [flow.id for flow in flows])
+        try:
+            count = asked.result(_AT_ONCE)
+        except TimeoutError:  # the disk is slow; it comes to that all the same
+            return ["the guard lets them go on in a moment: see the event log"]
+        if not count:
+            return ["the guard has stopped none of them"]
+        return [f"the guard lets go on what it had stopped: {count}"]
 
     def _ended(self, flow: http.HTTPFlow) -> _Open | None:
         """The exchange that ends with this flow; None for one that is not tapped."""
@@ -362,6 +370,8 @@ class Moontap:
             flow.metadata[metadata.UPSTREAM_BODY] = Kept(upstream)
         else:
             flow.metadata.pop(metadata.UPSTREAM_ENCODING, None)
+            # Of a stream that was kept once before it ended: at a reload, or to be looked at.
+            flow.metadata.pop(metadata.UPSTREAM_BODY, None)
         if tap.fault:
             self._fault("stream", flow, tap.fault)
 

@@ -110,7 +110,9 @@ class Gate:
         except Exception as error:  # whatever it is, the traffic goes on
             self._recorder.say("heard", "moontap: the guard could not read a reply: %r", error)
 
-    def release(self, flows: Sequence[str]) -> None:
-        """Let what was stopped go on: the conversations and sessions of these flows, or all."""
+    def release(self, flows: Sequence[str]) -> int:
+        """Let what was stopped go on: the conversations and sessions of these flows, or all; how
+        many there were."""
         released = self._guard.release(flows)
         logger.info("moontap: the guard lets %d conversations or sessions go on", released)
+        return released

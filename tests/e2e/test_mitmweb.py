@@ -285,8 +285,8 @@ GROWING = (
     "",
     "streaming",
     "streaming: Bash",
-    "Bash · 1 id rewritten",
-    r"Bash · answered in .+ s · 1 id rewritten",
+    "Bash · no result yet · 1 id rewritten",
+    r"Bash · answered in [\d.]+ m?s · 1 id rewritten",
 )
 
 

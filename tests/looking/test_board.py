@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import weakref
 from pathlib import Path
 
@@ -91,6 +92,18 @@ def test_where_a_stream_began_anew_places_repeat_too() -> None:
     assert told == [True, True, False]
     assert [call.latency_s for call in facts.calls] == [1.0, 2.0]
     assert not heard.answer(facts, {**line, "index": 1})
+
+
+def test_thousands_of_answers_hold_nothing_up() -> None:
+    """Of a model that calls the same tool for ever within one reply."""
+    count = 20_000
+    facts = Facts(calls=[CallFact("Bash", "a", "a", choice=0, index=at) for at in range(count)])
+    begun = time.process_time()
+    for at in range(count):
+        line = {"id": "a", "choice": 0, "index": at, "status": "ok", "latency_s": 1.0}
+        assert heard.answer(facts, line)
+    assert time.process_time() - begun < 2
+    assert facts.answered("ok") == count
 
 
 async def test_what_is_kept_of_a_line_is_short() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moontap.looking.comment import ERROR_MARK, WARNING_MARK, comment_of, lasted, mark_of, tools_of
+from moontap.looking.comment import ERROR_MARK, WARNING_MARK, comment_of, mark_of, tools_of
 from moontap.looking.facts import CallFact, Facts, FindingFact
 
 
@@ -116,14 +116,3 @@ def test_a_mark_is_as_bad_as_the_worst(findings: list[FindingFact], mark: str) -
 )
 def test_tools(names: str, said: str) -> None:
     assert tools_of([call(name) for name in names.split()]) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (-1, "0 ms"), (0.004, "4 ms"), (0.0949, "95 ms"), (0.1, "0.1 s"), (9.94, "9.9 s"),
-        (11.4, "11 s"), (119, "119 s"), (600, "10 min"), (9000, "2 h"),
-    ],
-)  # fmt: skip
-def test_times(seconds: float, said: str) -> None:
-    assert lasted(seconds) == said

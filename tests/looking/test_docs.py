@@ -17,6 +17,7 @@ from moontap.looking import reading
 from moontap.looking.views.events import events_page
 from moontap.looking.views.reply import reply_page
 from moontap.looking.views.request import request_page
+from tests.looking.test_comment import CASES
 from tests.looking.test_filters import FILTERS, filters
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,14 @@ def test_a_view_shows_what_is_written(view: str, page: Callable[[http.HTTPFlow],
     lines = iter(page(list(FlowFile(SHOWN))[2]).splitlines())
     missing = [line for line in example.splitlines() if line not in lines]
     assert missing == []
+
+
+def test_the_comments_are_such_as_there_are() -> None:
+    (table,) = re.findall(r"^\| comment \|.*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    named = [text for row in rows for text in re.findall(r"`(.*?)`", row)]
+    assert len(named) >= len(rows) > 5
+    assert [text for text in named if text not in {said for _, said in CASES}] == []
 
 
 def test_the_filters_are_those_of_the_readme_and_more() -> None:

@@ -87,7 +87,7 @@ async def test_a_stream_is_seen_growing(
     labels = flow.metadata[metadata.LABELS].split()
     facts = run.listed.board.facts(flow)
     assert facts
-    assert (facts.streaming, facts.size) == (True, len(run.tap.client_body))
+    assert facts.streaming
     ids = {call.id for call in facts.calls}
     assert len(ids) == 2
     assert {"tool=Bash;", "streaming=yes;", "rewritten=2;", "id=Bash_0;"} <= set(labels)

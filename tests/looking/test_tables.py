@@ -9,7 +9,6 @@ import pytest
 from moontap.looking.facts import CallFact, Facts, FindingFact
 from moontap.looking.tables import (
     WIDE,
-    columns,
     findings_gist,
     findings_of,
     findings_table,
@@ -17,6 +16,7 @@ from moontap.looking.tables import (
     pairs_of,
     pairs_table,
 )
+from moontap.looking.views.words import columns
 
 NEW = "Bash_0_tq4k2xw7m3a"
 LONG = "toolu_" + "x" * 34

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from moontap.report.pairs import WIDE, pairs_table
-from moontap.report.text import latency, plain, short
+from moontap.report.text import lasted, latency, plain, short
 
 LINE: dict[str, Any] = {
     "status": "ok",
@@ -108,3 +108,14 @@ def test_only_what_is_printable_reaches_the_terminal() -> None:
 )
 def test_a_latency(seconds: float | None, text: str) -> None:
     assert latency(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 ms"), (0.004, "4 ms"), (0.0949, "95 ms"), (0.1, "0.1 s"), (9.94, "9.9 s"),
+        (11.4, "11 s"), (119, "119 s"), (600, "10 min"), (9000, "2 h"),
+    ],
+)  # fmt: skip
+def test_how_long_it_lasted(seconds: float, text: str) -> None:
+    assert lasted(seconds) == text

@@ -12,3 +12,10 @@ async def asked_to_end() -> None:
         with suppress(NotImplementedError, AttributeError):
             loop.add_signal_handler(getattr(signal, name), stop.set)
     await stop.wait()
+
+
+async def signal_or(ended: "asyncio.Task[None]") -> None:
+    """Wait for Ctrl-C, a signal to end, or mitmproxy's own end."""
+    waiter = asyncio.create_task(asked_to_end())
+    await asyncio.wait({waiter, ended}, return_when=asyncio.FIRST_COMPLETED)
+    waiter.cancel()

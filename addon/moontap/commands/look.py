@@ -13,8 +13,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from moontap.commands import UsageError
+from moontap.commands.ending import signal_or
 from moontap.commands.options import Commands, port_number
-from moontap.commands.proxy import show_page, signal_or
+from moontap.commands.proxy import page_error, show_page
 from moontap.commands.run import say
 from moontap.commands.terminal import put
 from moontap.report.summary import many
@@ -91,7 +92,7 @@ async def _look(
     # What is found in saved flows stands in the page; here it would only run by. mitmproxy makes a
     # certificate authority at start, although nothing here will ask for it.
     with (
-        listening(Troubles(lambda line: line)),
+        listening(Troubles(lambda line: line), page=True),
         tempfile.TemporaryDirectory(prefix="moontap-") as conf,
     ):
         try:
@@ -118,7 +119,7 @@ async def _look(
                     loading.cancel()
                 await over
         except TapError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(page_error(str(error))) from None
     if sys.stderr.isatty():
         put("\n", sys.stderr)  # the terminal has written ^C on this line
 

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from moontap.commands import UsageError
-from moontap.commands.ending import asked_to_end
+from moontap.commands.ending import signal_or
 from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
 from moontap.commands.run import ended, introduction, say
 from moontap.commands.terminal import put
@@ -31,6 +31,11 @@ WEB_PORT = 8081
 _TO_TYPE = """\
   search there for   ~meta tool=Bash   ~meta unanswered=   ~meta finding=   ~meta rewritten=
   or type (Options > Display Command Bar)   moontap.pairs @all   moontap.findings @all
+"""
+
+_CURED = """\
+  ids are made unique on the way, so nothing loops; to see the fault itself: --rewrite off, or type
+  moontap.rewrite off
 """
 
 _EXAMPLE = """\
@@ -84,7 +89,7 @@ async def _proxy(options: argparse.Namespace) -> int:
         from moontap.tapping.webpage import web_master, web_options
 
         make_master, more = web_master, web_options(options.web_port)
-    with listening(troubles):
+    with listening(troubles, page=options.web):
         try:
             async with tapping(
                 wanted, troubles, _Requests(mask), make_master=make_master, **more
@@ -96,16 +101,26 @@ async def _proxy(options: argparse.Namespace) -> int:
                     port = int(tap.url.rpartition(":")[2])
                     tap.master.options.update(listen_host="127.0.0.1", listen_port=port)
                     show_page(tap.master, opens=not options.no_open)
+                    if options.rewrite != "off":
+                        put(_CURED, sys.stdout)
                 say(["Ctrl-C ends it"])
                 troubles.tell(lambda line: say([f"warning: {line}"]))
                 await signal_or(tap.ended)
         except TapError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(page_error(str(error))) from None
     troubles.lines.clear()  # said as they came
     if sys.stderr.isatty():
         put("\n", sys.stderr)  # the terminal has written ^C on this line
     say(summary(ended(tap, wanted, troubles, os.environ)))
     return 0
+
+
+def page_error(reason: str) -> str:
+    """Why it does not start, with what to do where mitmweb's page has no port."""
+    if "Web server failed to listen" not in reason:
+        return reason
+    where = reason.partition("listen on ")[2].partition(" with ")[0]
+    return f"mitmweb's page cannot listen on {where}: give another port, or 0 for any free one"
 
 
 def show_page(master: "Master", *, opens: bool) -> None:
@@ -159,10 +174,3 @@ class _Requests:
         if calls := flow.metadata.get("moontap.calls"):
             said += [many(calls, "call"), f"{flow.metadata['moontap.rewritten']} rewritten"]
         put(self._mask(", ".join(said)) + "\n", sys.stderr)
-
-
-async def signal_or(ended: "asyncio.Task[None]") -> None:
-    """Wait for Ctrl-C, a signal to end, or mitmproxy's own end."""
-    waiter = asyncio.create_task(asked_to_end())
-    await asyncio.wait({waiter, ended}, return_when=asyncio.FIRST_COMPLETED)
-    waiter.cancel()

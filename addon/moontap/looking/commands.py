@@ -19,15 +19,15 @@ from moontap.capture.pairlog import ended
 from moontap.capture.recorder import Recorder, copy_to_save
 from moontap.care.outfile import Refused, write_flows
 from moontap.care.scrub import scrubber_for
+from moontap.findings.naming import counted
 from moontap.ids import Mode
 from moontap.looking import reading, tables
 from moontap.looking.board import Board
 from moontap.looking.curl import script
 from moontap.looking.facts import Facts
-from moontap.looking.known import Known, known
+from moontap.looking.known import Known, body_size, known
 from moontap.looking.output import Output
 from moontap.redact.flow import SECRET_HEADERS, Redactor
-from moontap.report.summary import many
 from moontap.rules import Rules
 from moontap.wire.protocol import ANTHROPIC
 
@@ -162,12 +162,12 @@ class Commands:
         whole = [one for one in chosen if not _is_under_way(one)]
         if not whole:
             raise exceptions.CommandError("moontap.cut: the exchange has not ended yet")
-        size = sum(map(_size, whole))
+        size = sum(map(body_size, whole))
         if len(whole) > _MOST_CUT or size > _MOST_BYTES_CUT:
             raise exceptions.CommandError(
-                f"moontap.cut: {many(len(whole), 'flow')} of {size / 1e6:.0f} MB would hold up the "
-                f"traffic: choose at most {_MOST_CUT} flows and {_MOST_BYTES_CUT / 1e6:.0f} MB, or "
-                "run `moontap scrub` on the capture"
+                f"moontap.cut: {counted(len(whole), 'flow')} of {size / 1e6:.0f} MB would hold up "
+                f"the traffic: choose at most {_MOST_CUT} flows and {_MOST_BYTES_CUT / 1e6:.0f} MB"
+                ", or run `moontap scrub` on the capture"
             )
         try:
             out = Path(path) if path else self._output.name("cut", ".flow")
@@ -193,7 +193,7 @@ class Commands:
             raise exceptions.CommandError(f"moontap.cut: {said}") from None
         kinds = ", ".join(f"{counts[kind]:,} × {kind}" for kind in sorted(counts))
         left = len(chosen) - len(whole)
-        gist = f"{many(len(whole), 'exchange')}; replaced: {kinds or 'nothing'}"
+        gist = f"{counted(len(whole), 'exchange')}; replaced: {kinds or 'nothing'}"
         gist += f"; {left} still under way left out" if left else ""
         return self._output.give("cut", gist, (), path=out)
 
@@ -239,9 +239,9 @@ class Commands:
         ctx.master.addons.trigger(UpdateHook(changed))
         of = "one conversation" if count == 1 else f"{count} conversations"
         if not set_:
-            return f"the marks of {of} are gone from {many(len(changed), 'flow')}"
+            return f"the marks of {of} are gone from {counted(len(changed), 'flow')}"
         kept = len(members) - len(changed)
-        said = f"{many(len(members), 'flow')} of {of}"
+        said = f"{counted(len(members), 'flow')} of {of}"
         said += f", {kept} with a mark of your own, which stays" if kept else ""
         shown = " or ".join(filter(None, (by_filter, "~marker speech")))
         return f"{said}; the filter that shows only these: {shown}"
@@ -276,7 +276,7 @@ def _in_order(seen: Known, chosen: Sequence[http.HTTPFlow]) -> list[Facts]:
 def _whole(gist: str, seen: Known, chosen: Sequence[http.HTTPFlow]) -> str:
     """The gist, with what it does not cover."""
     others = len(chosen) - len(seen.of) - seen.unread
-    said = [f"{gist} in {many(len(chosen), 'flow')}"]
+    said = [f"{gist} in {counted(len(chosen), 'flow')}"]
     said += [f"{others} of them moontap does not read"] if others else []
     said += [f"{seen.unread} NOT looked at, give fewer"] if seen.unread else []
     return ", ".join(said)
@@ -294,11 +294,6 @@ def _is_streamed(one: http.HTTPFlow) -> bool:
 def _is_under_way(one: http.HTTPFlow) -> bool:
     over = one.error or (one.response and one.response.timestamp_end)
     return bool(one.live) and not over
-
-
-def _size(one: http.HTTPFlow) -> int:
-    bodies = (one.request.raw_content, one.response.raw_content if one.response else None)
-    return sum(len(body or b"") for body in bodies)
 
 
 def _own_copy(one: http.HTTPFlow) -> http.HTTPFlow:

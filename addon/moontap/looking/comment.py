@@ -6,10 +6,12 @@ widened, so what a person looks for comes first: what it called, then what went 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
+from moontap.findings.naming import counted
 from moontap.findings.types import Severity
 from moontap.looking.facts import CallFact, Facts
-from moontap.report.text import plain, short
+from moontap.report.text import lasted, plain, short
 
 ERROR_MARK, WARNING_MARK = ":red_circle:", ":yellow_circle:"
 
@@ -45,23 +47,12 @@ def mark_of(facts: Facts) -> str:
 def tools_of(calls: Sequence[CallFact]) -> str:
     """Such as `Bash ×2, Read`, in the order in which they were first called."""
     counts = Counter(call.tool for call in calls)
-    said = [
-        _name(tool) + (f" ×{count}" if count > 1 else "") for tool, count in list(counts.items())
-    ]
-    more = len(said) - _TOOLS
-    return ", ".join(said[:_TOOLS]) + (f" + {more} more" if more > 0 else "")
-
-
-def lasted(seconds: float) -> str:
-    """Such as `0.4 s`."""
-    if seconds < 0.095:
-        return f"{max(0.0, seconds) * 1000:.0f} ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    said = (
+        _name(tool) + (f" ×{count}" if count > 1 else "")
+        for tool, count in islice(counts.items(), _TOOLS)
+    )
+    more = len(counts) - _TOOLS
+    return ", ".join(said) + (f" + {more} more" if more > 0 else "")
 
 
 def _parts(facts: Facts) -> Iterator[str]:
@@ -85,9 +76,9 @@ def _parts(facts: Facts) -> Iterator[str]:
     if facts.stop not in _USUAL and tools:
         yield short(facts.stop, _NAME)
     if facts.rewritten:
-        yield f"{facts.rewritten} {_ids(facts.rewritten)} rewritten"
+        yield f"{counted(facts.rewritten, 'id')} rewritten"
     if facts.healed:
-        yield f"{facts.healed} old {_ids(facts.healed)} rewritten"
+        yield f"{counted(facts.healed, 'old id')} rewritten"
 
 
 def _name(tool: str) -> str:
@@ -128,8 +119,7 @@ def _trouble(facts: Facts) -> Iterator[str]:
         if severity != Severity.INFO and not (code in _SAID and _SAID[code](facts))
     ]
     if facts.orphans and "result-orphan" not in codes:
-        count = len(facts.orphans)
-        yield f"{count} result{'s' if count > 1 else ''} without a call"
+        yield f"{counted(len(facts.orphans), 'result')} without a call"
     yield from map(plain, codes[:_CODES])
     if len(codes) > _CODES:
         yield f"{len(codes) - _CODES} more"
@@ -149,7 +139,3 @@ def _answered(facts: Facts) -> str:
     if failed == of:
         return f"failed{took}"
     return f"answered{took}" + (f", {failed} failed" if failed else "")
-
-
-def _ids(count: int) -> str:
-    return "id" if count == 1 else "ids"

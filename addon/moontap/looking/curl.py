@@ -135,7 +135,8 @@ def _headers(
         lower = name.decode("latin-1").lower()
         if lower in _OWN:
             continue
-        if any(byte in value for byte in (b"\0", b"\r", b"\n")):
+        # What begins with an @ curl takes for a file of headers.
+        if name.startswith(b"@") or any(byte in name + value for byte in (b"\0", b"\r", b"\n")):
             left_out.append(shown.decode("utf-8", "backslashreplace"))
         elif not value.strip():
             yield _quoted(shown + b";")

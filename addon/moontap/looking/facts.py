@@ -4,8 +4,10 @@ It grows: first what a stream has brought so far, then the exchange as it was re
 later exchanges, what became of its calls and what was found.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from moontap.findings.types import Severity
@@ -43,16 +45,16 @@ class FindingFact:
     link: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Facts:
     """An exchange. number: which of the run, from 1 on; conversation: tells that from every other
     of the run; each None before it has ended. new: see `capture.metadata.NEW`.
 
-    streaming: its reply is still coming; size: bytes of that so far. stop: the stop reason of
-    choice 0. status: of HTTP, 0 without a response. error: the type of the API's error. orphans:
-    results that it brought and that belong to no call. healed: ids of its history that the tap
-    changed; reminded, blocked: by the guard. cut: it broke off; left: the client itself broke it
-    off; killed: a person did, in mitmproxy; unfinished: the run ended before it did.
+    streaming: its reply is still coming. stop: the stop reason of choice 0. status: of HTTP, 0
+    without a response. error: the type of the API's error. orphans: results that it brought and
+    that belong to no call. healed: ids of its history that the tap changed; reminded, blocked: by
+    the guard. cut: it broke off; left: the client itself broke it off; killed: a person did, in
+    mitmproxy; unfinished: the run ended before it did.
     """
 
     number: int | None = None
@@ -62,7 +64,6 @@ class Facts:
     agent: str | None = None
     model: str | None = None
     streaming: bool = False
-    size: int = 0
     calls: list[CallFact] = field(default_factory=list)
     stop: str | None = None
     status: int = 0
@@ -76,6 +77,16 @@ class Facts:
     killed: bool = False
     unfinished: bool = False
     findings: list[FindingFact] = field(default_factory=list)
+
+    @cached_property
+    def waiting(self) -> dict[tuple[object, ...], deque[CallFact]]:
+        """The calls without an answer by id, choice and index, each in order. Of a reply that has
+        ended: to look for one among all took time quadratic in their number."""
+        calls: dict[tuple[object, ...], deque[CallFact]] = {}
+        for call in self.calls:
+            if call.line is None:
+                calls.setdefault((call.id, call.choice, call.index), deque()).append(call)
+        return calls
 
     @property
     def rewritten(self) -> int:

@@ -130,7 +130,6 @@ class _Stream:
             session=identity.session,
             agent=identity.agent,
             streaming=True,
-            size=len(self.client),
             status=self.flow.response.status_code if self.flow.response else 0,
         )
         reply = self.shape.reply if self.shape else Reply()

@@ -32,7 +32,6 @@ def facts_of(logged: Logged, number: int) -> Facts:
         session=logged.session,
         agent=exchange.identity.agent,
         model=exchange.request.model,
-        size=len(exchange.body),
         calls=[
             CallFact(
                 tracked.name,
@@ -84,13 +83,13 @@ def kept(line: Line) -> dict[str, Any]:
 
 def answer(facts: Facts, line: Line) -> bool:
     """What became of a call of these; False where it is none of them."""
-    for call in facts.calls:
-        # Ids repeat, and where a stream begins anew its places do: the first that still waits.
-        place = (call.id, call.choice, call.index)
-        if call.line is None and place == (line["id"], line["choice"], line["index"]):
-            call.answer, call.latency_s, call.line = line["status"], line["latency_s"], line
-            return True
-    return False
+    # Ids repeat, and where a stream begins anew its places do: the first that still waits.
+    waiting = facts.waiting.get((line["id"], line["choice"], line["index"]))
+    if not waiting:
+        return False
+    call = waiting.popleft()
+    call.answer, call.latency_s, call.line = line["status"], line["latency_s"], line
+    return True
 
 
 def found(finding: Finding) -> FindingFact:
@@ -101,9 +100,5 @@ def found(finding: Finding) -> FindingFact:
 
 
 def _cut(value: Any) -> Any:
-    text = value if isinstance(value, str) else None
-    if text is None and len(canonical.encode(value)) <= _LONG:
-        return value
-    if text is not None and len(text) <= _LONG:
-        return text
-    return short(value, _LONG)
+    size = len(value if isinstance(value, str) else canonical.encode(value))
+    return value if size <= _LONG else short(value, _LONG)

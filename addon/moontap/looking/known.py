@@ -13,10 +13,9 @@ from mitmproxy import http
 from moontap.capture.diagnosis import Diagnosis, Looked
 from moontap.capture.pairlog import Line, ended
 from moontap.capture.recorder import copy_to_save
-from moontap.findings.types import Finding
-from moontap.looking import reading
+from moontap.looking import heard, reading
 from moontap.looking.board import Board
-from moontap.looking.facts import CallFact, Facts, FindingFact
+from moontap.looking.facts import CallFact, Facts
 from moontap.looking.tables import waiting
 from moontap.redact.flow import Redactor
 from moontap.rules import Rules
@@ -62,7 +61,7 @@ def known(
         facts = found.of.get(flow.id)
         if facts and looked < _MOST_WAITING and any(call.line is None for call in facts.calls):
             looked += 1
-            if _is_small(flow):
+            if body_size(flow) <= _LONGEST:
                 found.of[flow.id] = _asked(flow, facts, rules)
     return found
 
@@ -98,36 +97,19 @@ def read(flows: Sequence[http.HTTPFlow], rules: Rules) -> dict[str, Facts]:
         facts = made.get(line["call_flow"] or line["result_flow"])
         if facts is None:
             continue
-        if line["status"] == "orphan" or line["call_flow"] is None:
-            facts.orphans = [*facts.orphans, line]
-        else:
-            facts.calls.append(_call(line))
+        if line["status"] == "orphan":
+            facts.orphans.append(line)
+        elif line["call_flow"]:  # else of a history: the reply that called is not among these
+            heard.answer(facts, line)
     return made
 
 
 def _facts(looked: Looked) -> Facts:
-    facts = Facts(number=looked.number, findings=list(map(_finding, looked.findings)))
-    if looked.logged:
-        facts.conversation = looked.logged.placed.number
-        facts.session = looked.logged.session
+    if looked.logged is None:
+        return Facts(number=looked.number)
+    facts = heard.facts_of(looked.logged, looked.number)
+    facts.findings += map(heard.found, looked.findings)
     return facts
-
-
-def _finding(finding: Finding) -> FindingFact:
-    return FindingFact(
-        finding.code, finding.severity.value, finding.message, finding.remedy, finding.link
-    )
-
-
-def _call(line: Line) -> CallFact:
-    return CallFact(
-        tool=str(line["tool"] or ""),
-        id=line["id"],
-        upstream_id=line["upstream_id"],
-        duplicate=bool(line["duplicate"]),
-        answer=str(line["status"]),
-        line=line,
-    )
 
 
 def _asked(flow: http.HTTPFlow, facts: Facts, rules: Rules) -> Facts:
@@ -148,6 +130,7 @@ def _with(call: CallFact, arguments: str | None) -> CallFact:
     return replace(call, line={**waiting(call), "arguments": arguments})
 
 
-def _is_small(flow: http.HTTPFlow) -> bool:
+def body_size(flow: http.HTTPFlow) -> int:
+    """Bytes of both bodies, as they came."""
     bodies = (flow.request.raw_content, flow.response.raw_content if flow.response else None)
-    return sum(len(body or b"") for body in bodies) <= _LONGEST
+    return sum(len(body or b"") for body in bodies)

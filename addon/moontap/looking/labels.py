@@ -6,8 +6,8 @@ later exchanges. Pure.
 
 from collections.abc import Iterator
 
-from moontap.looking.comment import lasted
 from moontap.looking.facts import Facts
+from moontap.report.text import lasted
 
 _LONG = 200  # characters of a value
 

@@ -39,9 +39,14 @@ some thirty headers, below which a conversation was out of sight: they scroll in
 # sent to mitmproxy, whose grammar has it. It takes the same as `~comment`.
 _CHECKS = (
     re.compile(rb"(isValid\((\w+)\)\{try\{return \2&&\w+\.parse\()(\2)(\),!0\})"),
-    re.compile(rb"(try\{return \w+()\.parse\()(this\.state\.value)(\)\.desc\})"),
+    re.compile(rb"(try\{return \w+\.parse\()(this\.state\.value)(\)\.desc)(?=\})"),
 )
-_KNOWN = rb'\1\3.replace(/~meta(?!\\w)/g,"~comment")\4'
+_KNOWN = rb'.replace(/~meta(?!\w)/g,"~comment")'
+_SAID = (
+    rb'.replace(/comment(?= matches)/g,/~meta(?!\w)/.test(this.state.value)?"metadata":"comment")'
+)
+"""Of the description that is shown below the box."""
+
 _SCRIPT = re.compile(rb'(src="\./static/)(index-[\w-]+\.js")')
 _OURS = "moontap-"  # an address of its own: the browser may have kept the other
 
@@ -102,6 +107,6 @@ def with_meta(script: bytes) -> bytes:
     """The script with filters that know `~meta`; unchanged where it is not the one we know."""
     if b"~meta" in script or any(len(check.findall(script)) != 1 for check in _CHECKS):
         return script
-    for check in _CHECKS:
-        script = check.sub(_KNOWN, script)
-    return script
+    typed, told = _CHECKS
+    script = typed.sub(lambda found: found[1] + found[3] + _KNOWN + found[4], script)
+    return told.sub(lambda found: found[1] + found[2] + _KNOWN + found[3] + _SAID, script)

@@ -4,23 +4,24 @@ What is known of exchanges in, lines without any colour out, none wider than ask
 an id is. Pure. An id is never cut: it is what people look for.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from moontap.findings.naming import counted
 from moontap.findings.types import Severity
 from moontap.looking.facts import CallFact, Facts, FindingFact
 from moontap.looking.views.page import wrapped
-from moontap.report.summary import many
+from moontap.looking.views.words import columns
 from moontap.report.text import latency, plain, short
 
 WIDE = 132
 """Columns from which a pair takes one line; below it takes two or three."""
 
 WAITING = "waiting"
-_MEANT = {WAITING: "without a result so far", "error": "failed"}
 """The status of a call whose result has not come yet; the others are those of `pairs.jsonl`."""
+
+_MEANT = {WAITING: "without a result so far", "error": "failed"}
 
 _MOST = 400  # characters of a value that are looked at
 _LEAST = 16  # columns of arguments and result
@@ -59,12 +60,12 @@ def pairs_gist(pairs: Sequence[Pair]) -> str:
     if not pairs:
         return "no pairs"
     statuses = Counter(str(pair.get("status")) for pair in pairs)
-    said = f"{many(len(pairs), 'pair')}: " + ", ".join(
+    said = f"{counted(len(pairs), 'pair')}: " + ", ".join(
         f"{count} {_MEANT.get(status, plain(status))}" for status, count in statuses.most_common()
     )
     reused = sum(bool(pair.get("duplicate")) for pair in pairs)
     rewritten = sum(bool(pair.get("rewritten")) for pair in pairs)
-    more = [f"{many(reused, 'id')} used before"] if reused else []
+    more = [f"{counted(reused, 'id')} used before"] if reused else []
     more += [f"{rewritten} rewritten"] if rewritten else []
     return "; ".join([said, *([", ".join(more)] if more else [])])
 
@@ -188,14 +189,7 @@ def _call(row: _Row, width: int) -> str:
 def findings_of(exchanges: Iterable[Facts]) -> list[tuple[int | None, FindingFact]]:
     """The findings with the number of their exchange; the worst first, else in their order."""
     found = [(facts.number, finding) for facts in exchanges for finding in facts.findings]
-    return sorted(found, key=lambda one: -_rank(one[1].severity))
-
-
-def _rank(severity: str) -> int:
-    try:
-        return Severity(severity).rank
-    except ValueError:
-        return -1
+    return sorted(found, key=lambda one: Severity(one[1].severity).rank, reverse=True)
 
 
 def findings_gist(found: Sequence[tuple[int | None, FindingFact]]) -> str:
@@ -209,11 +203,11 @@ def findings_gist(found: Sequence[tuple[int | None, FindingFact]]) -> str:
         f"{_of_severity(codes.total(), severity)} ({', '.join(map(plain, codes))})"
         for severity, codes in by_severity.items()
     ]
-    return f"{many(len(found), 'finding')}: {', '.join(said)}"
+    return f"{counted(len(found), 'finding')}: {', '.join(said)}"
 
 
 def _of_severity(count: int, severity: str) -> str:
-    return f"{count} info" if severity == Severity.INFO else many(count, plain(severity))
+    return f"{count} info" if severity == Severity.INFO else counted(count, plain(severity))
 
 
 def findings_table(found: Sequence[tuple[int | None, FindingFact]], width: int) -> list[str]:
@@ -240,20 +234,7 @@ def _paragraph(lead: str, text: str, width: int) -> Iterator[str]:
         yield (indent if at else f"  {lead}") + part
 
 
-# columns of a terminal
-
-
-def columns(text: str) -> int:
-    """How many columns of a terminal a printable text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(character) for character in text)
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+# cells
 
 
 def _cut(text: str, width: int) -> str:
@@ -262,7 +243,7 @@ def _cut(text: str, width: int) -> str:
         return text
     taken = 0
     for at, character in enumerate(text):
-        taken += _columns(character)
+        taken += columns(character)
         if taken > width - 1:
             return text[:at] + "…"
     return text

@@ -38,10 +38,22 @@ def short(value: Any, limit: int) -> str:
 
 
 def latency(seconds: float | None) -> str:
-    """Seconds as a person reads them."""
+    """Seconds as a person compares them, in a column of a table; "" for None."""
     if seconds is None:
         return ""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def lasted(seconds: float) -> str:
+    """Seconds as a person reads them among words, as short as can be: `0.4 s`, `11 s`, `2 h`."""
+    if seconds < 0.095:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
 
 
 def _flat(value: Any) -> str:

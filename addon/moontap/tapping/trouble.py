@@ -15,6 +15,8 @@ from moontap.capture import metadata
 
 # mitmproxy's words for a client that went away: Esc in Claude Code. Counted as incomplete.
 _CLIENT_LEFT = "Client disconnected."
+# What they say for a person to read is of the level INFO, which is left out unless asked for.
+_TALKERS = ("mitmproxy", "moontap")
 
 
 class Troubles:
@@ -76,17 +78,23 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
-def listening(troubles: Troubles) -> Iterator[None]:
+def listening(troubles: Troubles, *, page: bool = False) -> Iterator[None]:
     """Have warnings of all libraries go to `troubles` and nowhere else.
 
-    Without a handler Python prints them itself, into the middle of the agent's screen.
+    Without a handler Python prints them itself, into the middle of the agent's screen. page: there
+    is one with an event log, which gets all that mitmproxy and moontap say.
     """
     root, handler = logging.getLogger(), _Handler(troubles)
     root.addHandler(handler)
     logging.captureWarnings(True)
+    levels = {name: logging.getLogger(name).level for name in _TALKERS if page}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.INFO)
     try:
         yield
     finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
         logging.captureWarnings(False)
         root.removeHandler(handler)
 

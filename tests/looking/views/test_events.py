@@ -258,6 +258,20 @@ def test_without_times_it_says_why() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wire", "last", "ended"),
+    [
+        (ANTHROPIC, data(type="message_stop"), True),
+        (ANTHROPIC, text_delta('I wait for "message_stop" or [DONE]'), False),
+        (OPENAI, b"data: [DONE]\n\n", True),
+        (OPENAI, delta(content='"message_stop" [DONE]'), False),
+    ],
+)
+def test_what_breaks_off_after_its_end_is_whole(wire: Wire, last: bytes, ended: bool) -> None:
+    shown = ShownStream(wire, last, last, cut=True)
+    assert ("broke off" not in events_page(shown).partition("\n")[0]) is ended
+
+
+@pytest.mark.parametrize(
     ("live", "cut", "head", "last"),
     [
         (True, False, "still coming", "# still coming"),

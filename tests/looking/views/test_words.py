@@ -58,3 +58,11 @@ def test_ids(id_: str | None, shown: str) -> None:
 )
 def test_filled(words: list[str], width: int, lines: list[str]) -> None:
     assert list(filled(words, width)) == lines
+
+
+@pytest.mark.parametrize(
+    ("signs", "each"), [("aé→✓│…", 1), ("你한가🌙🤖🟡✅❌⭐⚡⏳🈚", 2)], ids=["narrow", "wide"]
+)
+def test_columns(signs: str, each: int) -> None:
+    assert {sign: columns(sign) for sign in signs} == dict.fromkeys(signs, each)
+    assert columns(signs) == each * len(signs)

@@ -147,8 +147,9 @@ CHECK = Check(
         'response 2:  tool_use Bash_0 {"command": "ls"}     <- the same id, another call'
     ),
     remedy=(
-        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=duplicates`: each "
-        "reused id then reaches the client under a new name."
+        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=all` (in "
+        "mitmproxy, type `moontap.rewrite all`): each reused id then reaches the client under a "
+        "new name."
     ),
     look=look,
 )

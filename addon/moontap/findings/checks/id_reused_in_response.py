@@ -94,8 +94,8 @@ CHECK = Check(
         '{"type": "tool_use", "id": "Bash_0", "name": "Bash", "input": {"command": "ls"}}'
     ),
     remedy=(
-        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=duplicates`: the "
-        "second call then gets an id of its own."
+        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=all` (in "
+        "mitmproxy, type `moontap.rewrite all`): the second call then gets an id of its own."
     ),
     look=look,
 )

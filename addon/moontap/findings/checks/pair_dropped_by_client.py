@@ -89,8 +89,8 @@ CHECK = Check(
         '               {"role": "user", "content": "(no content)"}'
     ),
     remedy=(
-        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=duplicates`: with "
-        "unique ids the client drops nothing."
+        "Run the agent behind `moontap run -- COMMAND`, or set `moontap_rewrite=all` (in "
+        "mitmproxy, type `moontap.rewrite all`): with unique ids the client drops nothing."
     ),
     look=look,
 )

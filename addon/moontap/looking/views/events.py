@@ -16,6 +16,7 @@ from itertools import accumulate
 from moontap.looking.views.gist import Gist, Gists, quoted
 from moontap.looking.views.page import WIDTH, Page
 from moontap.looking.views.shown import ShownStream
+from moontap.looking.views.words import joined
 from moontap.report.text import plain
 from moontap.wire.protocol import event_texts
 from moontap.wire.sse import Framer, plain_events
@@ -101,14 +102,16 @@ def _head(page: Page, shown: ShownStream, pieces: list[_Piece], theirs: list[_Pi
 def _has_end(pieces: list[_Piece]) -> bool:
     """Whether the stream has come to its end: the OpenAI SDK hangs up at `[DONE]`, and that is no
     loss."""
-    return bool(pieces) and (b"message_stop" in pieces[-1].raw or b"[DONE]" in pieces[-1].raw)
+    texts = pieces[-1].texts if pieces else ()
+    # In quotes: within a text that a model writes they are escaped.
+    return any(text.strip() == b"[DONE]" or b'"message_stop"' in text for text in texts)
 
 
 def _pieces(body: bytes) -> list[_Piece]:
     """The events of a stream; bytes between them that say nothing left out."""
-    plain = plain_events(body)
-    ends = list(accumulate(len(raw) for raw, _ in plain))
-    pieces = [_Piece(raw, [data], end) for (raw, data), end in zip(plain, ends, strict=True)]
+    most = plain_events(body)
+    ends = list(accumulate(len(raw) for raw, _ in most))
+    pieces = [_Piece(raw, [data], end) for (raw, data), end in zip(most, ends, strict=True)]
     end = ends[-1] if ends else 0
     framer = Framer()
     events = framer.feed(body[end:])
@@ -132,14 +135,14 @@ def _rows(shown: ShownStream, pieces: list[_Piece], theirs: list[_Piece]) -> Ite
             yield _Row(_without_data(raw), len(raw), at, at, note=note)
             continue
         if raw.startswith(b":") or b"\n:" in raw:
-            note = _and("with a comment", note)
+            note = joined("with a comment", note)
         client = theirs[number] if number < len(theirs) else piece
         differs = client.raw != raw and len(client.texts) == len(piece.texts)
         size = len(raw)
         for position, text in enumerate(piece.texts):
             gist = gists.of(text, client.texts[position] if differs else None)
             named = names.of(raw, gist) if names else ""
-            yield _Row(gist, size, at, at, note=_and(named, note) if named else note)
+            yield _Row(gist, size, at, at, note=joined(named, note) if named else note)
             size = 0  # several texts of one event
 
 
@@ -261,7 +264,3 @@ class _Names:
 
 def _ending(shown: ShownStream) -> str:
     return "still coming" if shown.live else "unfinished"
-
-
-def _and(*notes: str) -> str:
-    return "; ".join(filter(None, notes))

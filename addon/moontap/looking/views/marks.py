@@ -21,7 +21,9 @@ class Marks:
     answers: call -> its result. calls: result -> its call. reused: call -> the call before it that
     had the same id. again: result -> the call that had one already. strays: results that no call
     before them can take -> the message of a later call with that id, or None. unanswered: calls
-    that the history has no result of. empty: messages that are empty turns.
+    that the history has no result of. unnamed: calls whose id is none, or empty. empty: messages
+    that are empty turns. malformed: messages whose form is wrong. reused_ids: how many different
+    ids `reused` is about.
     """
 
     answers: Mapping[Place, Place]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from moontap.looking.views import jsonlines
-from moontap.looking.views.words import WIDE
+from moontap.looking.views.words import WIDE, joined
 from moontap.report.text import plain
 
 FOLD = 600
@@ -58,7 +58,7 @@ class Page:
         shown = str(value)
         if self.fold is not None and len(shown) > _VALUE:
             shown = f"{shown[:_VALUE]}…"
-            note = _and(note, f"{len(str(value)):,} characters: {FULL}")
+            note = joined(note, f"{len(str(value)):,} characters: {FULL}")
         self.line(f"{name}: {shown}{_about(note)}")
 
     def prose(self, name: str, text: str) -> None:
@@ -77,10 +77,10 @@ class Page:
         most = self.fold and self.fold // share
         shown, left = folded(paired(text), most)
         if left:
-            note = _and(note, f"{len(text):,} characters, {left:,} left out: {FULL}")
+            note = joined(note, f"{len(text):,} characters, {left:,} left out: {FULL}")
         lines = shown.replace("\r\n", "\n").split("\n")
         if most is not None and (more := len(lines) - _MOST_LINES) > 0:
-            note = note if left else _and(note, f"{more:,} lines left out: {FULL}")
+            note = note if left else joined(note, f"{more:,} lines left out: {FULL}")
             lines[_MOST_LINES - _LAST : -_LAST] = [f"[… {more:,} lines …]"]
         self.line(f"{name}: |{_about(note)}")
         with self.under():
@@ -111,10 +111,10 @@ class Page:
         text = paired(text)
         if why := jsonlines.fault(text):
             about = why if why == jsonlines.DEEP else f"not valid JSON: {why}"
-            self.text(name, text, _and(note, about))
+            self.text(name, text, joined(note, about))
             return
         lines, left = jsonlines.pretty(text, self.fold)
-        note = _and(note, f"folded: {FULL}" if left else "")
+        note = joined(note, f"folded: {FULL}" if left else "")
         short = jsonlines.flat(lines, self.room - len(f"{name}: {_about(note)}"))
         if short is not None:
             self.line(f"{name}: {short}{_about(note)}")
@@ -188,10 +188,6 @@ def _fitting(line: str, at: int, width: int) -> int:
     while (over := end - at + len(WIDE.findall(line, at, end)) - width) > 0:
         end -= (over + 1) // 2  # it cannot be less
     return max(end, at + 1)
-
-
-def _and(*notes: str) -> str:
-    return "; ".join(filter(None, notes))
 
 
 def _about(note: str) -> str:

@@ -9,11 +9,17 @@ from collections.abc import Iterator, Sequence
 from moontap.report.text import short
 
 WIDE = re.compile(
-    "[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60"
-    "\uffe0-\uffe6\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f900-\U0001faff"
-    "\U00020000-\U0003fffd]"
+    "[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f"
+    "\uff00-\uff60\uffe0-\uffe6\U00016fe0-\U0001b2fb\U0001f18e-\U0001f19a\U0001f200-\U0001f64f"
+    "\U0001f680-\U0001f6ff\U0001f7e0-\U0001f7f0\U0001f900-\U0001faff\U00020000-\U0003fffd"
+    # Emoji among older signs: tools print ✅ and ❌.
+    "\u231a\u231b\u2329\u232a\u23e9-\u23ec\u23f0\u23f3\u25fd\u25fe\u2614\u2615\u2648-\u2653\u267f\u2693"
+    "\u26a1\u26aa\u26ab\u26bd\u26be\u26c4\u26c5\u26ce\u26d4\u26ea\u26f2\u26f3\u26f5\u26fa\u26fd\u2705\u270a"
+    "\u270b\u2728\u274c\u274e\u2753-\u2755\u2757\u2795-\u2797\u27b0\u27bf\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f004\U0001f0cf]"
 )
-"""What takes two columns: East Asian scripts and emoji. Roughly Unicode's EastAsianWidth.txt."""
+"""What takes two columns: East Asian scripts and emoji. All that is wide in Unicode's
+EastAsianWidth.txt, and some neighbours of it."""
 
 _ID = 100  # characters; the APIs take at most 64
 
@@ -50,6 +56,11 @@ def named(id_: str | None) -> str:
     if id_ is None:
         return "(no id)"
     return short(id_, _ID) or "(empty id)"
+
+
+def joined(*notes: str) -> str:
+    """Those of the notes that say something, as one."""
+    return "; ".join(filter(None, notes))
 
 
 def filled(words: Sequence[str], width: int) -> Iterator[str]:

@@ -27,7 +27,7 @@ _AGENTS = {
 
 _REWRITING_OFF = (
     "It ran with rewriting off: leave out --rewrite off (mitmdump: --set "
-    "moontap_rewrite=duplicates), and each reused id reaches the client under a new name"
+    "moontap_rewrite=all), and each reused id reaches the client under a new name"
 )
 _TELL_IT = "Tell the model what came of the call and what to try instead"
 _GUARD = {
