@@ -10,7 +10,7 @@ import re
 
 from moontap.wire import jsontext
 
-_ODD_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")
+_ODD_NUMBER = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}|[0-9]{4300}")
 
 
 def encode(value: object) -> bytes:

@@ -175,6 +175,21 @@ def test_patterns_see_decoded_text(pattern: str, body: bytes, masked: bytes) -> 
 
 
 @pytest.mark.parametrize(
+    ("body", "masked"),
+    [
+        (b"event: my pin 12\ndata: {}\n\n", b"event: my ******\ndata: {}\n\n"),
+        (b"data: {}\nid:pin 1\n\n", b"data: {}\nid:*****\n\n"),
+        (b"data: {}\r\n: pin 1\r\n\r\n", b"data: {}\r\n: *****\r\n\r\n"),
+        (b"event: pin\ndata: 12\n\n", b"event: ***\ndata: 12\n\n"),
+        (b"event: da\ndata: 1\n\n", b"event: da\ndata: 1\n\n"),
+    ],
+)
+def test_patterns_see_what_stands_around_the_data(body: bytes, masked: bytes) -> None:
+    pattern = re.compile(r"pin( \d+)?|^ev\w+|da\ndata")
+    assert mask_body(body, Needles([pattern]))[0] == masked
+
+
+@pytest.mark.parametrize(
     ("path", "body", "masked"),
     [
         ("$..password", b'{"a":{"password":"h\\u00e4x"}}', b'{"a":{"password":"********"}}'),

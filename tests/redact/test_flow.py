@@ -70,6 +70,12 @@ def stored(flow: http.HTTPFlow) -> bytes:
         ("Msh-Gid", TOKEN, "***"),
         ("X-Team", TOKEN, "***"),
         ("Authorization", "Bearer short", "Bearer ***"),
+        ("Authorization", f"bearer\t{TOKEN} x", "bearer ***"),
+        ("Authorization", f"AWS4-HMAC-SHA256 {TOKEN}", "AWS4-HMAC-SHA256 ***"),
+        # The first word of anything else may be the key.
+        ("Authorization", f"{TOKEN} x", "***"),
+        ("Authorization", f"x {TOKEN}", "***"),
+        ("Authorization", f"BearerX {TOKEN}", "***"),
     ],
 )
 def test_secret_headers_and_what_they_carried(name: str, value: str, masked: str) -> None:

@@ -215,9 +215,10 @@ class _CountingSearch:
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
-        self.scanned = 0
+        self.scanned = self.asked = 0
 
     def search(self, text: bytearray, start: int) -> re.Match[bytes] | None:
+        self.asked += 1
         found = self._pattern.search(text, start)
         self.scanned += (found.end() if found else len(text)) - start
         return found
@@ -243,6 +244,16 @@ def test_no_byte_is_scanned_twice(
     for at in range(0, len(stream), size):
         framer.feed(stream[at : at + size])
     assert counting.scanned <= len(stream)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r\n", b"\r", b" \t\n", b" \r"])
+def test_runs_of_blank_lines_are_cheap(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = _CountingSearch(sse._NEWLINE)
+    monkeypatch.setattr(sse, "_NEWLINE", counting)
+    events = framed([b"data: a\n\n", line * 5000, b"data: b\n\n"])
+    assert [event.raw for event in events[1:-1]] == [line] * 5000
+    assert said(events) == [b"a", b"b"]
+    assert counting.asked < 20
 
 
 _PARTS = st.lists(

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from moontap.wire import jsontext
+
 _STRICT = msgspec.json.Decoder()
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -80,7 +82,8 @@ def _loads(raw: bytes) -> Any:
     try:
         return _STRICT.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return json.loads(raw.decode("utf-8", "replace"), parse_constant=_refuse)
+        text = raw.decode("utf-8", "replace")
+        return json.loads(text, parse_constant=_refuse, parse_int=jsontext.integer)
 
 
 def _refuse(constant: str) -> NoReturn:

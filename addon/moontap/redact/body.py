@@ -22,6 +22,7 @@ from moontap.wire.sse import Event, Framer
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*+[\[{]")
 _STREAM = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*(?:data|event|id|retry)?:")
 _DATA = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])data(?::[ ]?([^\r\n]*+)|(?=[\r\n]|\Z))")
+_FIELD = re.compile(r"^\ufeff?(?:event|id|retry)?:[ ]?([^\r\n]++)", re.M)
 _STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+\\?+)"?', re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9][-+.0-9eE]*+")
 # What stands between two strings of a JSON document.
@@ -170,6 +171,16 @@ class _Mask:
             for raw in around:
                 for part in self._filling.around(raw):
                     self.plain(part, patterns=not view.text)
+                if view.text and self._needles.patterns and not self._filling.by_value:
+                    self._fields(raw)
+
+    def _fields(self, view: View) -> None:
+        """What a person's patterns find in what an event's other lines say; never across lines, and
+        not in the names of the fields, so that it stays an event."""
+        for match in _FIELD.finditer(view.text):
+            part = Part(view, *match.span(1))
+            for start, end in self._needles.find(part.text, known=False):
+                self._fill(part, start, end)
 
     def document(self, view: View, done: Set[int] = frozenset()) -> None:
         """All strings of a JSON text, save those that begin at the places in `done`."""

@@ -7,7 +7,7 @@ like anything. Live traffic never comes here.
 
 import codecs
 
-from moontap.wire.encoding import Decoder
+from moontap.wire.encoding import Decoder, decode_up_to
 
 # A body this large once decoded is a bomb, or no conversation; it is blanked, not decoded.
 _MOST_DECODED = 256 * 1024 * 1024
@@ -44,9 +44,28 @@ def decoded(body: bytes, encoding: str | None) -> bytes | None:
     return None if plain == body else plain
 
 
+def beginning(body: bytes, encoding: str | None, most: int) -> bytes | None:
+    """What `decoded` would begin with, where that is longer than `most` bytes; None where it is
+    not, or not known."""
+    names = [name.strip() for name in (encoding or "").split(",") if name.strip()]
+    plain = body
+    for name in reversed(names or [""]):
+        coding = _coding(plain, name)
+        if coding is not None:
+            plain = decode_up_to(plain, coding, most)
+        elif name.lower() not in ("", "identity") and not _is_text(plain):
+            return None
+    return plain[:most] if len(plain) > most else None
+
+
+def _coding(body: bytes, name: str) -> str | None:
+    declared = name.lower() not in ("", "identity")
+    return name if declared and Decoder.can_decode(name) else sniffed(body)
+
+
 def _undone(body: bytes, name: str) -> bytes:
     declared = name.lower() not in ("", "identity")
-    coding = name if declared and Decoder.can_decode(name) else sniffed(body)
+    coding = _coding(body, name)
     if coding is None:
         if declared and not _is_text(body):
             raise ValueError("an encoding that is not known")

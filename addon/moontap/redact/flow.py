@@ -44,13 +44,21 @@ SECRET_HEADERS = frozenset(
 FRAMING = frozenset(
     ("content-length", "content-type", "content-encoding", "transfer-encoding", "host", "date")
 )
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]+(\S.*)", re.DOTALL)
+# Only these: the first word of anything else may be a part of the key.
+SCHEMES = (
+    "Bearer|Basic|Digest|Token|API-?Key|Key|OAuth|Negotiate|NTLM|Mutual|HOBA|DPoP|GNAP|Concealed"
+    "|PrivateToken|SCRAM-SHA-1|SCRAM-SHA-256|vapid|AWS4-HMAC-SHA256|Hawk|SharedKey"
+)
+"""Schemes of the header `authorization`, as a pattern, whatever their case. Source: IANA's registry
+of HTTP authentication schemes, and those of well-known APIs."""
+_SCHEME = re.compile(rf"({SCHEMES})[ \t]+(\S.*)", re.DOTALL | re.I)
 # Large request bodies found clean are remembered by their beginnings, of this many bytes in all.
 _MOST_CLEAN = 48 * 1024 * 1024
 _STEP = 64 * 1024
 # Secret headers that may be others in each exchange, or that are no keys.
 _MANY = frozenset(("cookie", "set-cookie", "msh-uid", "msh-gid"))
 _MOST_LEARNED = 64
+_DEEPEST = 64  # levels of a value; what lies deeper is starred unseen
 # Their names are what `metadata` says they are, and no secret.
 _OUR_KEYS = frozenset((*metadata.ALL, metadata.SCRUBBED))
 
@@ -260,18 +268,20 @@ class Redactor:
             data.pop(metadata.UPSTREAM_ENCODING, None)
         return found
 
-    def _value(self, value: Any, needles: Needles) -> tuple[Any, int]:
+    def _value(self, value: Any, needles: Needles, depth: int = 0) -> tuple[Any, int]:
         """A value of flow.metadata, which may be a list or dict of values."""
+        if depth > _DEEPEST:
+            return MASK, 1
         if isinstance(value, str):
             return _starred(value, needles)
         if isinstance(value, bytes):
             return self._body(value, needles)
         if isinstance(value, list | tuple):
-            pairs = [self._value(item, needles) for item in value]
+            pairs = [self._value(item, needles, depth + 1) for item in value]
             count = sum(found for _, found in pairs)
             return ([item for item, _ in pairs] if count else value), count
         if isinstance(value, dict):
-            items = {key: self._value(item, needles) for key, item in value.items()}
+            items = {key: self._value(item, needles, depth + 1) for key, item in value.items()}
             renamed, count = self._keys({key: item for key, (item, _) in items.items()}, needles)
             return renamed, count + sum(found for _, found in items.values())
         return value, 0
@@ -353,6 +363,8 @@ def _carried(name: str, value: str) -> Iterator[str]:
     scheme = _SCHEME.fullmatch(value.strip())
     token = scheme[2] if scheme else value.strip()
     yield token
+    # Where more than a key stands there, it is one of the words.
+    yield from (word for word in token.split() if "=" not in word.rstrip("="))
     if scheme and scheme[1].lower() == "basic":
         try:
             user = base64.b64decode(token, validate=True).decode("utf-8", "surrogateescape")

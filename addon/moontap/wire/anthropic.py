@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moontap.wire import form, jsontext, spans
+from moontap.wire.texts import Texts
 from moontap.wire.types import (
     Asked,
     Call,
@@ -222,6 +223,7 @@ class ReplyReader:
         self._prefilled: set[int] = set()
         self._begun = 0  # message starts
         self._stopped: set[int] = set()  # blocks of the last one that have ended
+        self._texts = Texts()
 
     def feed(self, data: bytes) -> None:
         """Take one event's data in; what is not understood is passed over."""
@@ -282,6 +284,7 @@ class ReplyReader:
         return self.finish()
 
     def finish(self) -> Reply:
+        self._texts.put(self.reply.choices)
         return self.reply
 
     def _start(self, message: Mapping[str, Any]) -> None:
@@ -300,7 +303,6 @@ class ReplyReader:
                 call.ended = True
 
     def _block(self, index: int, block: Mapping[str, Any]) -> None:
-        choice = self.reply.choices[0]
         match block.get("type"):
             case "tool_use":
                 name = jsontext.string(block.get("name")) or ""
@@ -311,12 +313,11 @@ class ReplyReader:
                 self._open[index] = call
                 self.reply.calls.append(call)
             case "text":
-                choice.text += jsontext.string(block.get("text")) or ""
+                self._texts.add(0, "text", block.get("text"))
             case "thinking":
-                choice.thinking += jsontext.string(block.get("thinking")) or ""
+                self._texts.add(0, "thinking", block.get("thinking"))
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
-        choice = self.reply.choices[0]
         match delta.get("type"):
             case "input_json_delta":
                 call = self._open.get(index)
@@ -328,9 +329,9 @@ class ReplyReader:
                     call.fragments = []
                 call.fragments.append(fragment)
             case "text_delta":
-                choice.text += jsontext.string(delta.get("text")) or ""
+                self._texts.add(0, "text", delta.get("text"))
             case "thinking_delta":
-                choice.thinking += jsontext.string(delta.get("thinking")) or ""
+                self._texts.add(0, "thinking", delta.get("thinking"))
 
 
 def _decode(body: bytes) -> _Request:
@@ -432,7 +433,10 @@ def _session(metadata: bytes) -> str | None:
     """`metadata.user_id`, where Claude Code puts a JSON text with `session_id`."""
     if not metadata:
         return None
-    user_id = jsontext.string(_mapping(jsontext.loads(metadata)).get("user_id"))
+    try:
+        user_id = jsontext.string(_mapping(jsontext.loads(metadata)).get("user_id"))
+    except ValueError:  # it is no more than a hint
+        return None
     if not user_id:
         return None
     try:

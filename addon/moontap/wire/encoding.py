@@ -19,6 +19,7 @@ else:
     from backports import zstd
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_BOUNDED_PIECE = 1024
 _MAGIC = {_GZIP_MAGIC: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # RFC 1952, 2.3.1; RFC 8878, 3.1.1
 
 
@@ -177,6 +178,42 @@ def decode_prefix(body: bytes, encoding: str | None) -> bytes:
     """
     decoder = Decoder(encoding)
     return decoder.feed(body) + decoder.flush()
+
+
+def decode_up_to(body: bytes, encoding: str | None, most: int) -> bytes:
+    """The same, but no more than its first `most + 1` bytes: a few kilobytes can hold gigabytes."""
+    if _names(encoding) == ["br"] and len(start := _brotli_start(body, most + 1)) > most:
+        return start
+    decoder = Decoder(encoding)
+    out: list[bytes] = []
+    size = 0
+    # In pieces: zstd makes 128 KB of four bytes.
+    for at in range(0, len(body), _BOUNDED_PIECE):
+        out.append(decoder.feed(body[at : at + _BOUNDED_PIECE]))
+        size += len(out[-1])
+        if size > most:
+            break
+    else:
+        out.append(decoder.flush())
+    return b"".join(out)[: most + 1]
+
+
+def _brotli_start(body: bytes, most: int) -> bytes:
+    """What a body of Brotli begins with; of all codings here a byte of it can hold the most."""
+    state = brotli.Decompressor()
+    out: list[bytes] = []
+    size = 0
+    try:
+        piece = bytes(state.process(body, output_buffer_limit=most))
+        while piece:
+            out.append(piece)
+            size += len(piece)
+            if size >= most or state.can_accept_more_data():
+                break
+            piece = bytes(state.process(b"", output_buffer_limit=most))
+    except (brotli.error, TypeError):  # damaged; or a version before 1.2, which knows no limit
+        pass
+    return b"".join(out)[:most]
 
 
 def _names(encoding: str | None) -> list[str]:

@@ -4,6 +4,7 @@ Bytes in, Python values out. Never raises anything but `ValueError`, so that cal
 """
 
 import json
+import math
 import re
 from typing import Any
 
@@ -14,6 +15,13 @@ _ANY = msgspec.json.Decoder()
 # Half of a surrogate pair, or what looks like it behind an escaped backslash.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _LOW = b"cdefCDEF"
+
+
+class Number(float):
+    """A number that is too large for a float (`1e400`), or has more digits than Python takes for
+    an int. It counts as infinite; text: how it was written."""
+
+    text: str
 
 
 def loads(text: bytes) -> Any:
@@ -29,9 +37,29 @@ def loads(text: bytes) -> Any:
         raise ValueError("JSON nested too deeply") from None
     try:
         # `bytes`, because a `msgspec.Raw` has a bytes' contents and none of its methods.
-        return json.loads(bytes(text).decode("utf-8", "replace"))
+        whole = bytes(text).decode("utf-8", "replace")
+        return json.loads(whole, parse_float=_float, parse_int=integer)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    return _number(text) if math.isinf(value) else value
+
+
+def integer(text: str) -> int | float:
+    """A whole number of JSON; `Number` where it has more digits than Python takes for an int."""
+    try:
+        return int(text)
+    except ValueError:
+        return _number(text)
+
+
+def _number(text: str) -> Number:
+    number = Number(f"{text[:1]}inf" if text.startswith("-") else "inf")
+    number.text = text
+    return number
 
 
 def decode[T](decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
@@ -84,9 +112,15 @@ def _is_escaped(text: bytes, at: int) -> bool:
 def encode(value: object) -> str:
     """A decoded value as JSON text again, also one that only Python's decoder takes."""
     try:
-        return msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value, enc_hook=_spelled).decode()
     except (OverflowError, ValueError):  # lone surrogates, numbers of more than 64 bits
         return json.dumps(value, separators=(",", ":"))
+
+
+def _spelled(value: object) -> msgspec.Raw:
+    if isinstance(value, Number):
+        return msgspec.Raw(value.text.encode())
+    raise ValueError(f"no JSON value: {type(value).__name__}")
 
 
 def text_of(raw: bytes) -> bytes:

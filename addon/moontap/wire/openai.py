@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moontap.wire import form, jsontext, spans
+from moontap.wire.texts import Texts
 from moontap.wire.types import (
     Asked,
     Call,
@@ -236,6 +237,7 @@ class ReplyReader:
         self._open: dict[int, list[ReplyCall]] = {}  # by choice
         self._others: set[tuple[int, int, str]] = set()
         self._indexes = _Indexes()
+        self._texts = Texts()
 
     def feed(self, data: bytes) -> None:
         """Take one event's data in; what is not understood is passed over."""
@@ -261,6 +263,7 @@ class ReplyReader:
     def finish(self) -> Reply:
         # Calls in the order in which clients hand them on, not the one their fragments came in.
         self.reply.calls.sort(key=lambda call: (call.choice, call.index))
+        self._texts.put(self.reply.choices)
         return self.reply
 
     def _load(self, data: bytes) -> dict[str, Any] | None:
@@ -293,17 +296,15 @@ class ReplyReader:
             self.reply.add_usage(entry.get("usage"))
             message = entry.get(holder)
             if isinstance(message, dict):
-                self._message(number, choice, message, whole=holder == "message")
+                self._message(number, message, whole=holder == "message")
             if isinstance(entry.get("finish_reason"), str):
                 choice.stop_reason = entry["finish_reason"]
                 for call in self._open.pop(number, ()):
                     call.ended = True
 
-    def _message(
-        self, number: int, choice: Choice, message: Mapping[str, Any], *, whole: bool
-    ) -> None:
-        choice.text += _text(message.get("content"))
-        choice.thinking += _text(message.get("reasoning_content"))
+    def _message(self, number: int, message: Mapping[str, Any], *, whole: bool) -> None:
+        self._texts.add(number, "text", _text(message.get("content")))
+        self._texts.add(number, "thinking", _text(message.get("reasoning_content")))
         entries = message.get("tool_calls")
         for position, entry in enumerate(entries if isinstance(entries, list) else ()):
             if not isinstance(entry, dict):

@@ -15,6 +15,9 @@ _NEWLINE = re.compile(rb"\r\n|\n|\r")
 # An event as most come: perhaps a name, then its data on one line.
 _PLAIN = re.compile(rb"(?:event:[^\r\n]*+\n)?+data: ?+([^\r\n]*+)\n\n")
 _PLAIN_EACH = re.compile(rb"((?:event:[^\n]*+\n)?+data: ?+([^\n]*+)\n\n)")
+# Lines between two events, each of which ends one; a CR that its line feed may follow is none yet.
+_BLANKS = re.compile(rb"(?:[ \t]*+(?:\r\n|\n|\r(?=[^\n])))++")
+_BLANK = re.compile(rb"[ \t]*+(?:\r\n|\n|\r)")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -135,10 +138,16 @@ class Framer:
         while True:
             # Tried once at the beginning of an event, so no byte is looked at more than twice.
             if self._scanned == taken and not (self._released or self._at_start):
-                while plain := _PLAIN.match(buffer, taken):
-                    start, end = plain.span(1)
-                    raw = bytes(buffer[taken : plain.end()])
-                    events.append(Event(raw, (Line(start - taken, end - taken),)))
+                while True:
+                    if plain := _PLAIN.match(buffer, taken):
+                        start, end = plain.span(1)
+                        raw = bytes(buffer[taken : plain.end()])
+                        events.append(Event(raw, (Line(start - taken, end - taken),)))
+                    elif plain := _BLANKS.match(buffer, taken):
+                        raws = _BLANK.findall(bytes(buffer[taken : plain.end()]))
+                        events += [Event(raw, ()) for raw in raws]
+                    else:
+                        break
                     taken = self._line = self._scanned = plain.end()
             found = _NEWLINE.search(buffer, self._scanned)
             if not found:
