@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -250,6 +251,16 @@ async def test_a_reload_of_the_script_leaves_open_streams_whole(
     assert flow.metadata[metadata.INCOMPLETE] is True
 
 
+def reload(p: Tap) -> None:
+    """As mitmproxy's script loader does it."""
+    slot, new = p.master.addons.get("scriptloader"), Moontap()
+    p.master.addons.remove(p.addon)
+    slot.addons.remove(p.addon)
+    slot.addons.append(new)
+    p.master.addons.register(new)
+    new.configure({"moontap_dir", "moontap_rewrite"})
+
+
 async def test_after_a_reload_the_new_instance_keeps_the_whole_stream(
     start: Start, upstream_tls: TLSFiles
 ) -> None:
@@ -270,13 +281,7 @@ async def test_after_a_reload_the_new_instance_keeps_the_whole_stream(
         async for piece in reply.aiter_raw():
             got += piece
             if not reloaded.is_set():
-                # As mitmproxy's script loader does it.
-                slot, new = p.master.addons.get("scriptloader"), Moontap()
-                p.master.addons.remove(p.addon)
-                slot.addons.remove(p.addon)
-                slot.addons.append(new)
-                p.master.addons.register(new)
-                new.configure({"moontap_dir", "moontap_rewrite"})
+                reload(p)
                 reloaded.set()
     first, second = sorted(p.captures.glob("*Z-*"))
     assert [len(flows_of(folder)) for folder in (first, second)] == [1, 1]
@@ -285,6 +290,32 @@ async def test_after_a_reload_the_new_instance_keeps_the_whole_stream(
     assert flow.response.raw_content == got
     assert flow.metadata[metadata.UPSTREAM_BODY] == STREAM
     assert metadata.INCOMPLETE not in flow.metadata
+
+
+async def test_a_reload_before_the_first_byte_keeps_how_upstream_had_packed_it(
+    start: Start, upstream_tls: TLSFiles
+) -> None:
+    """A server that packs its replies, although it was asked not to."""
+    reloaded, ended = asyncio.Event(), Ended()
+
+    async def gated() -> AsyncIterator[bytes]:
+        await reloaded.wait()
+        yield gzip.compress(STREAM)
+
+    async with (
+        raw_upstream(
+            Scripted(Reply(gated, headers=("Content-Encoding: gzip",))), upstream_tls
+        ) as port,
+        start(ports={HOST: port}, mode=REVERSE, moontap_rewrite="all", addons=(ended,)) as p,
+        httpx.AsyncClient(trust_env=False, timeout=20) as client,
+        client.stream("POST", p.url + MESSAGES, content=messages_request()) as reply,
+    ):
+        reload(p)
+        reloaded.set()
+        assert blank(await reply.aread()) == STREAM
+        flow = await ended.events.get()
+    assert flow.metadata[metadata.UPSTREAM_ENCODING] == "gzip"
+    assert gzip.decompress(flow.metadata[metadata.UPSTREAM_BODY]) == STREAM
 
 
 async def test_parallel_exchanges_do_not_wait_for_each_other(

@@ -16,14 +16,15 @@ from mitmproxy.tools.dump import DumpMaster
 
 from moontap.addon import Moontap
 from moontap.capture import metadata
+from moontap.looking import feed
 from moontap.looking.comment import ERROR_MARK
 from moontap.standin import TLSFiles
 from tests.conftest import Start
 from tests.looking.rig import Updates, until
 from tests.proxying import HOST, Tap, replay, saved_flows
-from tests.samples import MESSAGES, messages_events, messages_request
+from tests.samples import MESSAGES, messages_events, messages_request, messages_whole
 from tests.saved import conversation, write
-from tests.upstreams import Reply, Scripted, raw_upstream
+from tests.upstreams import Reply, Scripted, raw_upstream, read_request
 
 pytestmark = pytest.mark.usefixtures("_no_errors")
 
@@ -93,8 +94,8 @@ async def test_a_loaded_file_has_the_list_of_the_run() -> None:
     async with loaded(FLOWS / "claude-code-rewritten.flow") as listed:
         assert listed.comments == [
             "Bash · answered in 1.0 s · 1 id rewritten",
-            "Bash ×2 · answered in 1.0 s · 2 ids rewritten",
-            "Bash · answered in 1.0 s · 1 id rewritten",
+            "Bash ×2 · answered in 1.0 s · 2 ids rewritten, 1 reused",
+            "Bash · answered in 1.0 s · 1 id rewritten, 1 reused",
             "only text · end_turn",
         ]
         assert not any(one.marked for one in listed.flows)  # what was mended needs no look
@@ -338,6 +339,41 @@ async def test_no_stream_is_left_streaming(
         await asyncio.wait({asked})
         assert asked.cancelled() or asked.exception()
         await until(lambda: view[0].comment.startswith(then))
+
+
+@pytest.mark.parametrize(
+    ("end", "then"), [("reply", "Bash · no result yet"), ("client", "client left")]
+)
+async def test_a_request_that_waits_says_so(
+    start: Start, upstream_tls: TLSFiles, monkeypatch: pytest.MonkeyPatch, end: str, then: str
+) -> None:
+    monkeypatch.setattr(feed, "PATIENCE", 0.05)
+    gate, view = asyncio.Event(), View()
+
+    async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        await gate.wait()
+        body = messages_whole("Bash_0")
+        writer.write(Reply(body, kind="application/json", framing="length").head() + body)
+        await writer.drain()
+
+    async with (
+        raw_upstream(upstream, upstream_tls) as port,
+        start(ports={HOST: port}, mode=REVERSE, addons=(view,)) as p,
+        httpx.AsyncClient(trust_env=False, timeout=20) as client,
+    ):
+        asked = asyncio.create_task(client.post(p.url + MESSAGES, content=messages_request()))
+        await until(lambda: view and view[0].comment == "waiting for the reply")
+        assert view[0].metadata[metadata.LABELS].endswith("waiting=yes;")
+        if end == "reply":
+            gate.set()
+        else:
+            asked.cancel()
+        await until(lambda: view[0].comment == then)
+        assert "waiting=" not in view[0].metadata[metadata.LABELS]
+        assert p.addon._feed.idle
+        gate.set()
+        await asyncio.wait({asked})
 
 
 async def test_what_was_held_when_a_stream_was_killed_is_not_kept(

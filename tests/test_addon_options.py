@@ -82,6 +82,11 @@ async def test_hosts_may_be_none(start: Start) -> None:
         assert p.master.options.moontap_hosts == []
 
 
+def test_a_host_may_be_an_address() -> None:
+    with taddons.context(addon := Moontap()) as context:
+        context.configure(addon, moontap_hosts=["192.0.2.1", "2001:DB8::1", "::1"])
+
+
 async def test_rewriting_is_switched_for_the_next_request(
     start: Start, upstream_tls: TLSFiles
 ) -> None:

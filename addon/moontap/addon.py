@@ -132,7 +132,7 @@ class Moontap:
             logger.warning("moontap: the rules limit sessions; that needs moontap_guard=block")
         mask_dumper(ctx.master.addons, self._mask)
         mask_log(self._mask)
-        contentviews.install(self._mask, self.board.look_at, lambda: self._rules)
+        contentviews.install(self._mask, self.board.look_at, lambda: self._rules, self.board.facts)
         if app := getattr(ctx.master, "app", None):
             # Only mitmweb has one, and only there is what this imports loaded already.
             from moontap.looking import mitmweb
@@ -185,6 +185,8 @@ class Moontap:
             self._prepare(exchange, exchange.wire)
         if self._guarding.acts and flow.live and flow.response is None:
             await self._guard(flow, exchange.wire)
+        if flow.live and flow.response is None and flow.id in self._open:
+            self._feed.ask(flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         exchange, response = self._open.get(flow.id), flow.response
@@ -369,7 +371,8 @@ class Moontap:
         if upstream != client:
             flow.metadata[metadata.UPSTREAM_BODY] = Kept(upstream)
         else:
-            flow.metadata.pop(metadata.UPSTREAM_ENCODING, None)
+            if complete or flow.error:
+                flow.metadata.pop(metadata.UPSTREAM_ENCODING, None)
             # Of a stream that was kept once before it ended: at a reload, or to be looked at.
             flow.metadata.pop(metadata.UPSTREAM_BODY, None)
         if tap.fault:

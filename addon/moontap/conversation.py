@@ -119,7 +119,7 @@ class _Branch[Origin]:
 class Placed[Origin]:
     """Where an exchange belongs.
 
-    label: the name of its conversation. number: tells that from every other of the run. outcomes:
+    label: the name of its conversation. number: which of the run, from 1 on. outcomes:
     what became certain. new: the first message that its conversation had not seen before.
     pairing: of the messages from `new` on at least. again: where all was seen before and a reply
     to just this history had delivered calls, the calls of the latest one. branch, at: where its
@@ -143,7 +143,7 @@ class Tracker[Origin]:
     """
 
     def __init__(self) -> None:
-        self._numbers = count(1)
+        self._count = 0
         self._sessions: OrderedDict[object, list[_Branch[Origin]]] = OrderedDict()
 
     def exchange(
@@ -174,7 +174,9 @@ class Tracker[Origin]:
         branches = self._sessions.setdefault(session, [])
         self._sessions.move_to_end(session)
         turn = _Turn(messages, branches, stranger)
-        branch, outcomes = turn.place(Lineage(label, next(self._numbers)))
+        unrelated: Lineage[Origin] = Lineage(label, self._count + 1)
+        branch, outcomes = turn.place(unrelated)
+        self._count += branch.lineage is unrelated
         branches[:] = [other for other in branches if other is not branch]
         branches.append(branch)
         while len(branches) > MAX_BRANCHES:

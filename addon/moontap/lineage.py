@@ -77,7 +77,7 @@ class Outcome[Origin]:
 class Lineage[Origin]:
     """What branches of one conversation share: every call seen, in order, and the orphans.
 
-    number: tells it from every other of the run; names need not.
+    number: which of the run, from 1 on; names need not tell them apart.
     """
 
     label: str

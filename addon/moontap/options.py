@@ -4,6 +4,7 @@ Values as people set them go in, values the addon works with come out; `OptionsE
 option and what it takes, because mitmproxy does not enforce `choices`.
 """
 
+import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional
@@ -105,12 +106,20 @@ def rules(path: str | None) -> Rules:
 def hosts(names: Sequence[str]) -> frozenset[str]:
     """The tapped hosts, in lower case. Raises OptionsError."""
     for name in names:
-        if not name or any(mark in name for mark in "/:*, "):
+        if not is_host(name):
             raise exceptions.OptionsError(
                 f"moontap_hosts: {name!r} is not a host name; give names such as "
                 "api.moonshot.cn, without scheme, port or path, one for each --set moontap_hosts"
             )
     return frozenset(name.lower() for name in names)
+
+
+def is_host(name: str) -> bool:
+    """Whether it can be the name or the address of a host, and nothing but that."""
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return bool(name) and not any(mark in name for mark in "/:*, ")
 
 
 def folder(name: str) -> Path | None:

@@ -140,6 +140,33 @@ def test_a_folder_removed_while_the_run_goes_on(tmp_path: Path) -> None:
     assert (folder.path / "run.json").exists()
 
 
+def test_where_the_folder_was_made_again_already_there_is_no_third(tmp_path: Path) -> None:
+    """A command asks for a place after somebody has removed the folder."""
+    folder = folder_in(tmp_path)
+    folder.write_flow(tflow.tflow())
+    assert folder.path
+    shutil.rmtree(folder.path)
+    again = folder.place()
+    (again / "cut.flow").write_bytes(b"")
+    folder.write_flow(later := tflow.tflow())
+    assert folder.path == again
+    assert list(tmp_path.iterdir()) == [again]
+    assert flows_in(again) == [later.id]
+    assert (again / "run.json").exists()
+
+
+def test_files_removed_from_the_folder_are_made_again_there(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    folder.write_flow(tflow.tflow())
+    assert folder.path
+    for file in folder.path.iterdir():
+        file.unlink()
+    folder.write_flow(later := tflow.tflow())
+    assert list(tmp_path.iterdir()) == [folder.path]
+    assert flows_in(folder.path) == [later.id]
+    assert json.loads((folder.path / "run.json").read_text())["v"] == 1
+
+
 def test_a_disk_full_before_the_first_record_makes_one_folder(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     with file_size_limit(0):

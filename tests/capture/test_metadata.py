@@ -28,6 +28,7 @@ WELL: dict[str, list[Any]] = {
     metadata.ANSWERS: [[], [["Bash_0", "ok in 0.4 s"]]],
     metadata.NEW: [0, 7],
     metadata.NOTED: [[["Bash", ""]]],
+    metadata.MARKED: [":speech_balloon:"],
     metadata.SCRUBBED: [b"12345678"],
 }
 ODD: dict[str, list[Any]] = {
@@ -54,6 +55,7 @@ ODD: dict[str, list[Any]] = {
     metadata.ANSWERS: [5, "ab", ["ab"], [["a"]], [["a", 5]], [[b"a", "b"]]],
     metadata.NEW: [-1, 1.5, "3", True],
     metadata.NOTED: [5, ["ab"], [["a", None]]],
+    metadata.MARKED: [5, b":star:", [":star:"]],
     metadata.SCRUBBED: ["12345678", 8, 3_000_000_000],
 }
 
@@ -123,6 +125,15 @@ def test_stripped_of_what_is_for_who_looks_on(
     metadata.strip(flow)
     assert (flow.comment, flow.marked) == left
     assert flow.metadata == {"mine": 1, metadata.CALLS: 2}
+
+
+@pytest.mark.parametrize(("mark", "left"), [(":speech_balloon:", ""), (":star:", ":star:")])
+def test_a_mark_that_a_command_has_set_goes_too(mark: str, left: str) -> None:
+    flow = tflow.tflow()
+    flow.marked = mark
+    flow.metadata = {metadata.MARKED: ":speech_balloon:", metadata.NOTED: NOTED}
+    metadata.strip(flow)
+    assert (flow.marked, flow.metadata) == (left, {})
 
 
 def test_shortened_it_is_the_same_in_fewer_words() -> None:

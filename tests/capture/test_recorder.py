@@ -1,14 +1,16 @@
 """What a run keeps of exchanges that cannot be written."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mitmproxy import http
 
+from moontap.capture import metadata
 from moontap.capture.pairlog import Line, Logged
-from moontap.capture.recorder import Recorder
+from moontap.capture.recorder import Recorder, copy_to_save
 from moontap.findings.types import Finding
 from moontap.rules import Rules
 from tests.capture.test_folder import file_size_limit, flows_in
@@ -94,6 +96,20 @@ def test_an_observer_hears_in_the_order_of_the_record() -> None:
         ("exchange", 3),
         ("line", "ok"),
     ]
+
+
+def test_a_comment_is_never_copied_without_whose_it_is() -> None:
+    """`moontap_notes` is switched while another thread saves exchanges."""
+    flow = conversation(["pwd"])[0]
+    with metadata.NOTING, ThreadPoolExecutor(1) as saves:
+        flow.comment = "Bash"
+        saved = saves.submit(copy_to_save, flow)
+        with pytest.raises(TimeoutError):
+            saved.result(0.05)
+        flow.metadata[metadata.NOTED] = [["Bash", ""]]
+        metadata.NOTING.release()
+        assert saved.result(5).comment == ""
+        metadata.NOTING.acquire()
 
 
 def test_an_observer_that_breaks_costs_nothing(

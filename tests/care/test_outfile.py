@@ -115,6 +115,14 @@ def test_standard_output_is_no_file_to_write() -> None:
         check(Path("-"), force=True)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "a\0b/c.flow"])
+def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    for force in (False, True):
+        with pytest.raises(Refused, match="cannot be written: no name holds such a character"):
+            write_flows(tmp_path / name, FLOWS, force=force)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "out.flow"
     link.symlink_to(link)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from mitmproxy import io
+from mitmproxy.master import Master
 
 from moontap.capture.reader import FlowFile
+from moontap.commands.look import _Shown
+from moontap.commands.saved import Saved
+from moontap.redact.flow import Redactor
+from moontap.rules import Rules
 from tests.cli.commands import KEY, Moontap, files
 from tests.cli.test_proxy import a_browser, until
 from tests.saved import conversation
@@ -93,7 +99,7 @@ def test_a_capture_a_damaged_file_and_anyones_flows_are_shown(moontap_command: M
     assert KEY not in raw + "".join(said)
     text = "".join(said)
     assert f"{len(listed)} exchanges; Ctrl-C ends it" in text
-    assert "in several files, shown once" in text
+    assert "came more than once, shown once" in text
     assert "moontap look: cut.flow: left out 1 damaged record" in text
     # Nothing is kept; nor is a browser opened where stdout is no terminal.
     assert set(files(folder)) - {folder / "programs" / "xdg-open"} == before
@@ -118,3 +124,23 @@ def test_what_holds_no_exchange_is_an_error(
     assert ended.stderr.startswith("moontap look: ")
     assert said in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+async def test_ended_while_it_loads_it_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (FLOWS / "messages-clean.flow").read_bytes()
+    middle = len(whole) // 2
+    (tmp_path / "a.flow").write_bytes(whole[:middle] + b"garbage" + whole[middle:])
+    shown = _Shown(Saved("look", [tmp_path / "a.flow"], bar=False), Redactor(Rules()))
+    count = len(list(Saved("look", [tmp_path / "a.flow"], bar=False)))
+    loading = asyncio.create_task(shown.load(cast(Master, None)))
+    for _ in range(count):  # all but the last, behind the damage
+        await asyncio.sleep(0)
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    shown.tell(False)
+    damage, missing = capsys.readouterr().err.splitlines()
+    assert "left out 1 damaged record" in damage
+    assert missing.endswith("ended while it was loading: 0 exchanges shown, the rest was not read")

@@ -201,7 +201,7 @@ def test_the_reply_shows_both_ids(seen: Seen) -> None:
 
 def test_the_request_is_read_as_a_conversation(seen: Seen) -> None:
     assert re.search(r"^request: kimi-k3, streamed, 4 messages", seen.views["request"], re.M)
-    assert re.search(r"^marks: none", seen.views["request"], re.M)
+    assert re.search(r"^history: fits together", seen.views["request"], re.M)
 
 
 @pytest.mark.parametrize("words", FILTERS)

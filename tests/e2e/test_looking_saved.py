@@ -307,7 +307,7 @@ def test_every_call_shows_with_both_ids(seen: Seen) -> None:
 def test_every_request_is_a_conversation_with_what_is_new_first(seen: Seen) -> None:
     for (_, side), view in seen.views.items():
         if side == "request":
-            assert re.match(r"request: .*\n(?:.*\n)*?marks: .*\n\nnew: ", view["text"]), view[
+            assert re.match(r"request: .*\n(?:.*\n)*?history: .*\n\nnew: ", view["text"]), view[
                 "text"
             ]
 

@@ -64,6 +64,7 @@ async def listed(
         for flow in flows:
             await master.load_flow(flow)
         await addon.settled(5)
+        addon.board.settle()
         view.add(list(strange))
         yield Shown(master, addon, view, captures)
     finally:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
 import re
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -21,7 +23,9 @@ from mitmproxy import http
 from mitmproxy.exceptions import CommandError
 
 from moontap.looking.commands import MARK
+from moontap.looking.sizes import size_of
 from tests.looking.listed import Shown, listed
+from tests.looking.rig import until
 from tests.proxying import flows_of
 from tests.samples import CHAT, chat_events, chat_request
 from tests.saved import conversation, exchange
@@ -103,6 +107,24 @@ async def test_findings(shown: Open) -> None:
     assert "  do: " in text
 
 
+async def test_findings_of_many_flows_are_put_together_and_the_file_has_each(shown: Open) -> None:
+    flows = [*session(), *session(session="s-2", first=10)]
+    async with shown(flows) as p:
+        p.type("moontap.findings @all")
+        (file,) = p.files("findings-*.txt")
+        p.view.focus.flow = flows[1]
+        p.type("moontap.findings")
+        (one,) = set(p.files("findings-*.txt")) - {file}
+    heads = [line for line in file.read_text().splitlines() if "  id-reused" in line]
+    assert heads == [
+        "error  id-reused  2 times, exchanges 2 to 6",
+        "error  id-reused  exchange 2",
+        "error  id-reused  exchange 6",
+    ]
+    assert "error  id-reused  exchange 2" in one.read_text()
+    assert "each of them" not in one.read_text()
+
+
 async def test_flows_that_nobody_recorded_are_read(shown: Open) -> None:
     """As `view.flows.load` brings them. The result of a call stands in the next flow."""
     flows = session()
@@ -124,7 +146,7 @@ async def test_calls_whose_result_is_to_come(shown: Open) -> None:
     async with shown(session()[:1]) as p:
         (said,) = p.type("moontap.pairs @all")
         (file,) = p.files("pairs-*.txt")
-    assert said.startswith("1 pair: 1 without a result so far in 1 flow")
+    assert said.startswith("1 pair: 1 no result yet in 1 flow")
     assert re.search(r'Bash +{"command": ?"echo 0"}', file.read_text())
 
 
@@ -143,6 +165,24 @@ async def test_nothing_is_written_without_a_folder(
     assert "END_OF_BODY" in logged
     assert any('"echo 2"' in line for line in logged)
     assert not list(tmp_path.iterdir())
+
+
+async def test_large_flows_around_the_one_asked_for_do_not_keep_it_from_being_read(
+    shown: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read in their order until there was no more time."""
+    flows = session(12)
+    async with shown([], strange=flows) as p:
+        p.view.focus.flow = flows[10]
+        monkeypatch.setattr("moontap.looking.known._AROUND", size_of(flows[11], 10_000) + 100)
+        assert p.type("moontap.pairs")[0].startswith("1 pair: 1 ok; 1 id used before in 1 flow; f")
+        # Where its result would be was not looked at: nobody can say that it has none.
+        monkeypatch.setattr("moontap.looking.known._AROUND", 100)
+        assert p.type("moontap.pairs")[0].startswith("1 pair: 1 no result yet; 1 id used before in")
+        monkeypatch.setattr("moontap.looking.known.LARGEST", 100)
+        assert p.type("moontap.pairs")[0] == (
+            "no pairs in 1 flow, 1 NOT looked at, larger than 16 MB: see `moontap explain`"
+        )
 
 
 async def test_of_many_flows_that_nobody_recorded_those_around_are_read(
@@ -215,6 +255,38 @@ async def test_a_conversation_that_nobody_recorded(shown: Open) -> None:
     assert [flow.marked for flow in mine] == [""] * 4
 
 
+async def test_a_conversation_far_behind_in_a_list_that_nobody_recorded(
+    shown: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moontap.looking.known.MOST", 6)
+    flows = session(12)
+    async with shown([], strange=flows) as p:
+        p.view.focus.flow = flows[11]
+        (said,) = p.type("moontap.conversation")
+        assert [flow.marked for flow in flows] == [""] * 7 + [MARK] * 6
+    assert said.startswith("6 flows of one conversation; ")
+    assert said.endswith("~marker speech; 7 flows further off NOT looked at")
+
+
+async def test_the_list_is_told_of_many_marks_in_turns_with_the_traffic(
+    shown: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moontap.looking.board.TOLD", 5)
+    monkeypatch.setattr("moontap.looking.board.TURN", -1.0)
+    flows = session(12)
+    updated: list[flows_.Flow] = []
+
+    def update(flow: flows_.Flow) -> None:
+        updated.append(flow)
+
+    async with shown(flows) as p:
+        p.view.sig_view_update.connect(update)
+        p.type("moontap.conversation @all")
+        assert updated == flows[:5]
+        await until(lambda: len(updated) >= len(flows))
+        assert updated == flows
+
+
 async def test_the_conversation_of_what_is_not_read(shown: Open) -> None:
     models = exchange(b"", b"{}", path="/v1/models")
     async with shown([models]) as p:
@@ -253,6 +325,23 @@ async def test_curl_of_the_other_protocol(shown: Open) -> None:
     chat = exchange(chat_request(), body, path=CHAT, authorization=f"Bearer {KEY}")
     async with shown([chat]) as p:
         assert "set OPENAI_API_KEY" in p.type("moontap.curl @all")[0]
+
+
+async def test_curl_says_a_long_path_in_short(shown: Open) -> None:
+    flow = session()[0]
+    flow.request.path = "/v1/messages/\x9b" + "x" * 300_000
+    async with shown([], strange=[flow]) as p:
+        (said,) = p.type("moontap.curl @all")
+    assert len(said) < 700
+    assert "\x9b" not in said
+
+
+async def test_curl_refuses_what_cannot_be_sent(shown: Open) -> None:
+    flow = session()[0]
+    flow.request.data.scheme = b"file"
+    async with shown([], strange=[flow]) as p:
+        with pytest.raises(CommandError, match=r"moontap\.curl: it cannot be sent: its scheme"):
+            p.type("moontap.curl @all")
 
 
 async def test_curl_takes_one_flow(shown: Open) -> None:
@@ -316,8 +405,91 @@ async def test_cut_is_bounded(shown: Open) -> None:
     flow = session()[0]
     async with shown([], strange=[flow]) as p:
         flow.request.raw_content = b"x" * 65_000_000
-        with pytest.raises(CommandError, match="65 MB would hold up the traffic: choose at most"):
+        with pytest.raises(CommandError, match="1 flow of more than 64 MB would hold up"):
             p.type("moontap.cut @all")
+
+
+async def test_cut_counts_all_that_a_flow_holds(shown: Open) -> None:
+    first, second = session()[:2]
+    first.metadata["moontap.upstream_body"] = b"data: {}\n\n" * 7_000_000
+    assert second.response
+    second.response.headers["content-encoding"] = "gzip"
+    second.response.raw_content = gzip.compress(b"x" * 65_000_000)
+    async with shown([]) as p:
+        for flow in (first, second):
+            with pytest.raises(CommandError, match="1 flow of more than 64 MB would hold up"):
+                p.master.commands.call("moontap.cut", [flow])
+
+
+async def test_cut_says_what_it_cannot_save(shown: Open, tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    odd: dict[Any, Any] = {"lock": threading.Lock(), "deep": deep, "huge": 10**5_000, 1: "x"}
+    flows = session()[:2]
+    flows[0].metadata |= {**odd, "kept": [1, {"two": (None, 2.5)}]}
+    out = tmp_path / "cut.flow"
+    async with shown([], strange=flows) as p:
+        (said,) = p.type(f"moontap.cut @all {out}")
+        assert flows[0].metadata["lock"] is odd["lock"]
+    assert said.startswith("2 exchanges; replaced: ")
+    assert "; 4 values that another addon keeps left out; file: " in said
+    saved = flows_of(_as_folder(tmp_path, out))[0]
+    assert saved.metadata["kept"] == [1, {"two": [None, 2.5]}]
+    assert not set(odd) & set(saved.metadata)
+
+
+async def test_cut_leaves_out_what_cannot_be_cleaned(shown: Open, tmp_path: Path) -> None:
+    flows = session()[:2]
+    flows[0].request.timestamp_start = threading.Lock()  # type: ignore[assignment]
+    async with shown([], strange=flows) as p:
+        (said,) = p.type(f"moontap.cut @all {tmp_path / 'cut.flow'}")
+        with pytest.raises(CommandError, match="1 exchange could not be cleaned"):
+            p.master.commands.call("moontap.cut", flows[:1], str(tmp_path / "other.flow"))
+    assert said.startswith("1 exchange; replaced: ")
+    assert "; 1 that could not be cleaned left out; " in said
+
+
+async def test_no_path_harms_what_shows_it(shown: Open, tmp_path: Path) -> None:
+    flows = session()
+    async with shown(flows) as p:
+        with pytest.raises(CommandError, match="no name holds such a character"):
+            p.master.commands.call("moontap.cut", flows, "a\0b")
+        (said,) = p.master.commands.call("moontap.cut", flows, f"{tmp_path}/\x1b[2J\nx")
+        with pytest.raises(CommandError) as raised:
+            p.master.commands.call("moontap.cut", flows, f"{tmp_path}/\x1b[2J\nx")
+    assert said.isprintable()
+    assert str(raised.value).isprintable()
+
+
+async def test_where_the_folder_takes_no_file_it_is_said(shown: Open, tmp_path: Path) -> None:
+    async with shown(session()) as p:
+        p.captures.rename(tmp_path / "away")
+        p.captures.touch()
+        for name in ("pairs", "findings"):
+            (said,) = p.type(f"moontap.{name} @all")
+            assert re.search(r"; NOT in a file: .*captures.*; see the event log$", said)
+        for name in ("curl", "cut"):
+            with pytest.raises(CommandError, match=rf"^moontap\.{name}: .*captures"):
+                p.type(f"moontap.{name}")
+        p.captures.unlink()
+        (tmp_path / "away").rename(p.captures)
+
+
+async def test_a_path_says_where_it_is_wherever_one_stands(
+    shown: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with shown(session(), moontap_dir="captures") as p:
+        (away,) = p.type("moontap.pairs @all")
+        (cut,) = p.type("moontap.cut @all mine.flow")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (below,) = p.type("moontap.pairs @all")
+        (curl,) = p.type("moontap.curl")
+    assert f"; file: {tmp_path}/captures/" in away
+    assert cut.endswith(f"; file: {tmp_path}/mine.flow")
+    assert "; file: ~/captures/" in below
+    assert "; run it: bash ~/captures/" in curl
 
 
 # rewrite

@@ -27,12 +27,15 @@ OK = call(answer="ok", seconds=0.42)
 LOST = call(answer="unanswered")
 FAILED = call(answer="error", seconds=1.0)
 NEW_ID = call(answer="ok", seconds=0.42, id_="Bash_0_tq4k2xw7m3a")
+CURED = CallFact("Bash", "Bash_0_t5", "Bash_0", duplicate=True, answer="ok", latency_s=0.1)
 REUSED = finding("error", "id-reused")
 SLOW = finding("warning", "stream-slow")
 NOTED = finding("info", "id-changed")
 
 CASES: list[tuple[Facts, str]] = [
     # under way
+    (Facts(asked=True), "waiting for the reply"),
+    (Facts(coming=True), ""),
     (Facts(streaming=True), "streaming"),
     (Facts(streaming=True, calls=[call(), call()]), "streaming: Bash ×2"),
     (Facts(streaming=True, calls=[call()], error="overloaded_error"),
@@ -51,6 +54,7 @@ CASES: list[tuple[Facts, str]] = [
     (Facts(calls=[NEW_ID, NEW_ID], healed=1),
      "Bash ×2 · answered in 0.4 s · 2 ids rewritten · 1 old id rewritten"),
     (Facts(calls=[OK], stop="max_tokens"), "Bash · answered in 0.4 s · max_tokens"),
+    (Facts(calls=[NEW_ID, CURED]), "Bash ×2 · answered in 0.4 s · 2 ids rewritten, 1 reused"),
     # no calls
     (Facts(status=200, stop="end_turn"), "only text · end_turn"),
     (Facts(status=200), "only text"),

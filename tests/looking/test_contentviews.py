@@ -5,22 +5,29 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from mitmproxy import contentviews, http, tcp
 from mitmproxy.contentviews import Metadata
+from mitmproxy.net import encoding
 from mitmproxy.test import taddons, tflow
 
 from moontap.addon import Moontap
 from moontap.capture import metadata
 from moontap.jsonpaths import compile_path
-from moontap.looking import reading
+from moontap.looking import bounds, reading
 from moontap.looking.contentviews import VIEWS, View, install
+from moontap.looking.facts import Facts, FindingFact
 from moontap.looking.views.events import events_page
 from moontap.looking.views.page import FOLD
 from moontap.looking.views.reply import reply_page
+from moontap.redact import flow as redact_flow
+from moontap.redact.body import mask_body
+from moontap.redact.flow import Redactor
 from moontap.rules import Rules
 from moontap.rules.redact import Redact
+from tests.looking.rig import Listed
 from tests.samples import (
     CHAT,
     MESSAGES,
@@ -32,10 +39,12 @@ from tests.samples import (
     messages_request,
     messages_whole,
 )
-from tests.saved import exchange
+from tests.saved import conversation, exchange
 
 KEY = "sk-" + "Kx7" * 12
 RAW = "# shown raw: "
+LF = b"\n"
+NOT_SHOWN = "# not shown: it could not be searched for secrets (RuntimeError)\n"
 NAMES = [view.name for view in VIEWS]
 
 
@@ -157,6 +166,41 @@ def test_what_the_rules_name_is_masked_as_they_are_when_somebody_looks() -> None
     assert 'arguments: {"password": "*******"}' in show(one)
 
 
+async def test_what_was_found_stands_where_it_belongs() -> None:
+    """With what to do, and under the numbers that it speaks of."""
+    listed, flows = Listed(), conversation(["pwd", "ls"], lost=frozenset({1}))
+    listed.record(flows)
+    install(lambda text: text, lambda flow: None, Rules, listed.board.facts)
+    reply, request = show(flows[1]), show(flows[1], sent=True)
+    words = " ".join(reply.split())
+    assert "error id-reused: The id `Bash_0` was used in exchange 1 and came again" in words
+    assert "do: Run the agent behind `moontap run -- COMMAND`" in words
+    assert "\nexchange: 2\n" in reply
+    assert "\nexchange: 2\nconversation: 1\n" in request
+    assert "\nfindings of the reply: error id-reused (see Response)\n" in request
+    assert "findings:" not in request
+    reply, request = show(flows[2]), show(flows[2], sent=True)
+    assert "\n  error pair-dropped-by-client: " in request
+    assert "\nfindings of the request: error pair-dropped-by-client,\n  warning empty-" in reply
+
+
+def test_no_part_of_a_key_is_shown_in_what_was_found() -> None:
+    """Where a sentence is wrapped in the middle of it."""
+    key = "sk-" + "Kx7-" * 12
+    sentence = f"{'word ' * 12}{key} came again."
+    found = FindingFact("id-reused", "error", sentence, sentence, "", of_request=False)
+    one = messages("a")
+    install(
+        lambda text: text.replace(key, "***"),
+        lambda flow: None,
+        Rules,
+        lambda flow: Facts(findings=[found]),
+    )
+    for name in NAMES:
+        assert "Kx7" not in show(one, name)
+        assert "*** came again." in show(one, name) or name == "Moontap-events"
+
+
 @pytest.mark.parametrize("wire", ["messages", "chat"])
 def test_a_stream_that_ends_anywhere_is_shown(wire: str) -> None:
     events = messages_events("Bash_0") if wire == "messages" else chat_events("Bash:0")
@@ -258,12 +302,119 @@ def test_other_traffic_is_shown_raw_with_the_reason() -> None:
 
 
 def test_a_fault_of_moontap_leaves_the_body_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(flow: http.HTTPFlow) -> None:
+    def fails(*args: object) -> str:
         raise RuntimeError("oh")
 
     monkeypatch.setattr(View, "seen", staticmethod(fails))
-    shown = show(messages("a"))
-    assert shown.startswith("# shown raw: RuntimeError('oh')\nevent: message_start")
+    view = contentviews.registry["moontap-reply"]
+    assert show(messages("a")).startswith("reply: ")
+    monkeypatch.setattr(view, "_reply", fails)
+    one = exchange(messages_request(), dump({"id": KEY}), x_api_key=KEY)
+    shown = show(one, "Moontap-reply")
+    assert shown.startswith("# shown raw: RuntimeError('oh')\n{")
+    assert KEY not in shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_masked_is_not_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: object) -> Redactor:
+        raise RuntimeError(f"oh {KEY}")
+
+    monkeypatch.setattr(View, "redactor", staticmethod(fails))
+    one = messages("a")
+    for sent in (False, True):
+        assert show(one, name, sent=sent) == NOT_SHOWN
+    monkeypatch.undo()
+    monkeypatch.setattr(View, "mask", staticmethod(fails))
+    assert show(messages("a"), name, sent=True) == NOT_SHOWN
+
+
+def test_metadata_of_any_depth_is_masked() -> None:
+    one = exchange(messages_request(), dump({"error": {"type": KEY}}), x_api_key=KEY)
+    deep: object = KEY
+    for _ in range(5000):
+        deep = [deep]
+    one.metadata["theirs"] = deep
+    shown = show(one)
+    assert shown.startswith("reply: ")
+    assert KEY not in shown
+
+
+def test_foreign_edits_leave_the_reply_readable() -> None:
+    for name in (metadata.HEALED, metadata.REMINDED):
+        for value in (7, [[1]], [["a", "b", "c"]], [[10**9, 5, b"x"]], [[0, 10**9, b"x"]]):
+            one = messages("a")
+            one.metadata[name] = value
+            assert show(one).startswith("reply: ")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "deflate", None, "gzip, gzip"])
+@pytest.mark.parametrize("name", NAMES)
+def test_of_an_endless_reply_the_beginning_is_read(
+    name: str, coding: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(bounds, "MOST_LINES", 3_000)
+    body = b"".join(messages_events("a")) + b"data: {}\n\n" * 30_000
+    for most, note in (
+        (100_000, "bytes are shown"),
+        (10**6, f" of {body.count(LF):,} lines are shown"),
+    ):
+        monkeypatch.setattr(bounds, "MOST_BYTES", most)
+        one = exchange(messages_request(), body)
+        assert one.response
+        if coding:
+            one.response.headers["content-encoding"] = coding
+            raw = body
+            for each in coding.split(", "):
+                raw = encoding.encode(raw, each)
+            one.response.raw_content = raw
+        read = _count_read(monkeypatch)
+        shown = show(one, name)
+        assert shown.startswith("# only the first ")
+        assert note in shown.split("\n", 1)[0]
+        assert max(read) <= 60_000
+        assert one.response.headers.get("content-encoding") == coding
+
+
+def _count_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How large the bodies are that are looked through for secrets."""
+    read = [0]
+
+    def counted(body: bytes, *args: Any) -> tuple[bytes, int]:
+        read.append(len(body))
+        return mask_body(body, *args)
+
+    monkeypatch.setattr(redact_flow, "mask_body", counted)
+    return read
+
+
+def test_of_an_endless_request_the_beginning_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MOST_BYTES", 50_000)
+    one = exchange(b"", b"{}")
+    one.request.headers["content-encoding"] = "gzip"
+    one.request.raw_content = gzip.compress(messages_request(opening="x " * 200_000))
+    read = _count_read(monkeypatch)
+    shown = show(one, sent=True)
+    assert re.match(r"# shown raw: .*; only the first 50,000 bytes are shown\n", shown)
+    assert (len(shown) < 51_000, max(read)) == (True, 50_000)
+
+
+def test_a_body_that_is_shown_raw_is_cut() -> None:
+    one = exchange(b"\x1b[" * 2_000_000, b"{}")
+    shown = show(one, "Moontap-request", sent=True)
+    assert len(shown) < 3_000_000
+    assert shown.endswith("\n[… 2,951,424 bytes more …]")
+
+
+def test_websocket_messages_are_masked_with_the_secrets_of_their_flow() -> None:
+    one = tflow.twebsocketflow()
+    one.request.headers["authorization"] = "Bearer opaqueTOKEN1"
+    assert one.websocket
+    message = one.websocket.messages[0]
+    message.content = b"it is opaqueTOKEN1"
+    shown = contentviews.prettify_message(message, one, "Moontap-reply").text
+    assert shown == "# shown raw: this is no HTTP message\nit is ************"
 
 
 def test_who_looks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,7 @@ NASTY = 'it\'s "$HOME" `id` \\ $(id) %s !! 你好 🌙'.encode()
         pytest.param(b"END_OF_BODY\nEND_OF_BODY_1\n", id="the words that end it"),
         pytest.param(b'{"text":"' + b"x" * 5_000_000 + b'"}', id="5 MB in one line"),
         pytest.param(bytes(range(256)) * 400, id="100 KB of bytes"),
+        pytest.param("\x9b31m".encode(), id="a terminal's command"),
         pytest.param(b"", id="empty"),
     ],
 )
@@ -168,6 +169,14 @@ def test_headers_arrive_as_they_were(recorded: Recorded, tmp_path: Path, fields:
         b"/v1/a'b$HOME`id`?x=%20&y=\"",
         b"/v1/files#part",
         b"/v1/caf\xc3\xa9",
+        b"//double",
+        b"/v1/%2E%2e/x",
+        b"*",
+        b"?x=1",
+        b"@127.0.0.1:1/v1",
+        b":1@127.0.0.1:1/",
+        b".example/x",
+        b"http://api.moonshot.cn/v1/x?y=1",
     ],
 )
 def test_the_address_arrives_as_it_was(recorded: Recorded, tmp_path: Path, path: bytes) -> None:
@@ -183,8 +192,65 @@ def test_methods(recorded: Recorded, tmp_path: Path, method: str, body: bytes | 
     flow = request_to(recorded.port, body or b"", method=method, path=b"/v1/models")
     ran = run(tmp_path, made(flow).text)
     assert (ran.returncode, ran.stdout) == (0, b"ok"), ran.stderr
-    first, _, got = recorded.requests[-1]
+    first, fields, got = recorded.requests[-1]
     assert (first, got) == (f"{method} /v1/models HTTP/1.1".encode(), body or b"")
+    length = {name.lower(): value for name, value in fields}.get(b"content-length")
+    assert length == str(len(body or b"")).encode()
+    assert b"content-type" not in dict(fields)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "said"),
+    [
+        ("scheme", b"file", "scheme"),
+        ("scheme", b"-K/etc/hosts", "scheme"),
+        ("scheme", KEY.encode(), "scheme"),
+        ("method", b"", "method"),
+        ("method", b"GET / HTTP/1.1\r\nx: y\r\n\r\nGET", "method"),
+        ("method", KEY.encode(), "secret"),
+        ("method", b"CONNECT", "method"),
+        ("host", "{a,b}.example", "host"),
+        ("host", "a@b", "host"),
+        ("host", "a/b", "host"),
+        ("host", "", "host"),
+        ("host", "a\nb", "host"),
+        ("host", f"{KEY}.example", "secret"),
+        ("port", 0, "host"),
+        ("path", b"/v1 HTTP/1.1\r\nx: y", "control"),
+        ("path", b"/v1\0", "control"),
+    ],
+)
+def test_what_no_curl_could_send_is_refused(
+    attribute: str, value: bytes | str | int, said: str
+) -> None:
+    flow = request_to(1)
+    setattr(flow.request.data, attribute, value)
+    with pytest.raises(ValueError, match=f"it cannot be sent: .*{said}") as raised:
+        made(flow)
+    assert KEY not in str(raised.value)
+
+
+def test_a_head_with_a_body_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"it cannot be sent: .*HEAD"):
+        made(request_to(1, b"{}", method="HEAD"))
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "address"),
+    [
+        ("::1", 80, b"http://[::1]/v1"),
+        ("::1", 8080, b"http://[::1]:8080/v1"),
+        ("fe80::1%eth0", 80, b"http://[fe80::1%25eth0]/v1"),
+        ("api.example", 80, b"http://api.example/v1"),
+        ("api.example", 443, b"http://api.example:443/v1"),
+    ],
+)
+def test_hosts(host: str, port: int, address: bytes) -> None:
+    flow = request_to(1, path=b"/v1")
+    flow.request.data.host, flow.request.data.port = host, port
+    text = made(flow).text
+    assert b"\n  '%s'" % address in text
+    assert b" -g " in text
 
 
 BEARER = b"Bearer " + KEY.encode()
@@ -211,6 +277,7 @@ RULES = Rules(redact=Redact(headers=("x-team", "path")))
         ),
         ([(b"path", b"t'$x")], True, {"SECRET_PATH": "t'$x"}),
         ([(b"x-note", b"use " + KEY.encode())], True, {"SECRET_X_NOTE": f"use {KEY}"}),
+        ([(b"authorization", b"sk-odd words")], True, {"SECRET_AUTHORIZATION": "sk-odd words"}),
         (
             [(b"authorization", b"Basic " + BASIC.encode())],
             True,
@@ -288,6 +355,9 @@ def test_secrets_in_the_body_are_stars(recorded: Recorded, tmp_path: Path, packe
         (b"x-broken", b"a\r\nb: c", "x-broken"),
         (b"x\nb: c", b"", r"x\nb: c"),
         (b"@/etc/hosts", b"a", "@/etc/hosts"),
+        (b"x y", b"a", "x y"),
+        (b"x;", b"", "x;"),
+        (b"", b"a", ""),
     ],
 )
 def test_a_header_that_no_curl_can_send_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -14,6 +15,7 @@ from mitmproxy.test import tflow
 from moontap.capture import metadata
 from moontap.ids import Mode, Namer, Style
 from moontap.live import LookingRewriter, ReplyTap
+from moontap.looking import feed
 from moontap.looking.feed import Feed
 from moontap.rewrite import CallIds
 from moontap.wire.encoding import Decoder
@@ -155,6 +157,122 @@ async def test_streams_of_other_kinds(
     assert flow.response
     assert flow.response.raw_content == tap.client_body
     run.feed.end(flow)
+
+
+async def test_a_request_that_waits_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And leaves nothing behind once its reply begins; what was cleared by hand stays so."""
+    monkeypatch.setattr(feed, "PATIENCE", 0.05)
+    listed, flow, other = Listed(), under_way(), under_way()
+    feed_ = feed.Feed(listed.board)
+    listed.view.add([flow, other])
+    for one in (flow, other):
+        feed_.ask(one)
+    await until(lambda: listed.updates.batches)
+    for one in (flow, other):
+        assert one.comment == "waiting for the reply"
+        assert one.metadata[metadata.LABELS] == "waiting=yes;"
+    other.comment = ""
+    tap = ReplyTap(lambda: 0.0)
+    feed_.begin(flow, ANTHROPIC, tap)
+    feed_.begin(other, ANTHROPIC, ReplyTap(lambda: 0.0))
+    assert flow.comment == ""
+    assert metadata.LABELS not in flow.metadata
+    tap(messages_events()[0])
+    await until(lambda: flow.comment == "streaming")
+    assert other.comment == ""
+    for one in (flow, other):
+        feed_.end(one)
+        listed.board.settle(one)
+        assert (one.comment, one.metadata) == ("", {})
+    assert feed_.idle
+
+
+@pytest.mark.parametrize("end", ["fails", "killed", "reply"])
+async def test_a_request_that_got_none_leaves_nothing(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "PATIENCE", 0.05)
+    listed, flow = Listed(), under_way()
+    feed_ = feed.Feed(listed.board)
+    listed.view.add([flow])
+    feed_.ask(flow)
+    await until(lambda: flow.comment == "waiting for the reply")
+    if end == "killed":
+        flow.kill()
+        await until(lambda: flow.comment == "killed")
+    feed_.end(flow)
+    listed.board.settle(flow)
+    assert (flow.comment, flow.metadata) == ("", {})
+    assert feed_.idle
+
+
+async def test_one_that_a_person_holds_back_does_not_wait_for_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed, "PATIENCE", 0.02)
+    listed, flow = Listed(), under_way()
+    feed_ = feed.Feed(listed.board)
+    listed.view.add([flow])
+    flow.intercept()
+    feed_.ask(flow)
+    await asyncio.sleep(0.6)
+    assert flow.comment == ""
+    flow.resume()
+    await until(lambda: flow.comment == "waiting for the reply")
+    feed_.end(flow)
+
+
+async def test_a_fast_reply_costs_no_update() -> None:
+    listed, flows = Listed(), [under_way() for _ in range(20)]
+    feed_ = feed.Feed(listed.board)
+    for flow in flows:
+        feed_.ask(flow)
+        feed_.end(flow)
+        assert feed_.idle
+        assert flow.metadata == {}
+    await asyncio.sleep(0.1)
+    assert listed.updates.batches == []
+
+
+async def test_no_secret_stands_in_the_labels_of_a_stream() -> None:
+    secret = {"x-claude-code-session-id": "Secret-1", "x-claude-code-agent-id": "Secret-2"}
+    flow = under_way()
+    flow.request.headers.update(secret)
+    run = Running(flow, ReplyTap(lambda: 0.0))
+    events = b"".join(messages_events("Bash_0", "Secret_3"))
+    run.bring([events.replace(b'"tool_use"}', b'"Secret"}').replace(b"kimi-k3", b"Secret-k3")])
+    await run.told()
+    assert "******" in flow.metadata[metadata.LABELS]
+    assert "Secret" not in flow.comment + flow.metadata[metadata.LABELS]
+    assert "model=" not in flow.metadata[metadata.LABELS]  # that is the request's
+    run.feed.end(flow)
+
+
+async def test_what_a_killed_stream_had_put_into_its_flow_is_taken_out() -> None:
+    run = Running(under_way(), rewriting(ANTHROPIC))
+    events = messages_events("Bash_0")
+    at = next(at for at, event in enumerate(events) if b"Bash_0" in event)
+    run.bring([*events[:at], events[at][:40]])
+    await run.told()
+    assert {metadata.CHUNKS, metadata.UPSTREAM_BODY} <= run.flow.metadata.keys()
+    run.flow.kill()
+    await run.told()
+    run.bring([events[at][40:]])
+    run.feed.end(run.flow)
+    assert not {metadata.CHUNKS, metadata.UPSTREAM_BODY} & run.flow.metadata.keys()
+
+
+async def test_a_revert_in_mid_stream_takes_nothing_from_the_client() -> None:
+    run = Running(under_way(), ReplyTap(lambda: 0.0))
+    assert run.flow.response
+    run.flow.response.stream = run.tap
+    run.flow.backup()
+    run.flow.comment = "mine"
+    run.flow.revert()
+    assert run.flow.response.stream is not run.tap
+    await run.told()
+    assert run.flow.response.stream is run.tap
+    run.feed.end(run.flow)
 
 
 async def test_what_comes_whole_is_no_stream() -> None:

@@ -11,7 +11,7 @@ from mitmproxy import http
 from moontap.capture.reader import FlowFile
 from moontap.looking.comment import comment_of
 from moontap.looking.facts import Facts
-from moontap.looking.known import read
+from moontap.looking.known import _around, read
 from moontap.looking.labels import labels_of
 from moontap.rules import Rules
 from tests.looking.rig import Listed
@@ -47,6 +47,27 @@ async def test_a_history_has_no_calls_of_these_flows() -> None:
     made = await _compare(conversation(["pwd", "ls", "df"])[2:])
     assert [[call.answer for call in facts.calls] for facts in made] == [["ok"], []]
     assert not any(facts.orphans for facts in made)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "budget", "near"),
+    [
+        ({4}, 3, 10**9, [4, 5, 3]),
+        ({4}, 99, 10**9, [4, 5, 3, 6, 2, 7, 1, 8, 0, 9]),
+        ({0, 9}, 5, 10**9, [0, 9, 1, 8, 2]),
+        ({9}, 3, 10**9, [9, 8, 7]),
+        ({1, 3, 5}, 2, 10**9, [1, 3]),
+        ({4}, 99, 0, [4]),
+    ],
+)
+def test_what_stands_near_is_read_first(
+    monkeypatch: pytest.MonkeyPatch, wanted: set[int], most: int, budget: int, near: list[int]
+) -> None:
+    monkeypatch.setattr("moontap.looking.known.MOST", most)
+    monkeypatch.setattr("moontap.looking.known._AROUND", budget)
+    flows = conversation([f"echo {number}" for number in range(9)])
+    chosen = _around({flows[at].id for at in wanted}, flows[::-1])
+    assert [flows.index(flow) for flow in chosen] == near
 
 
 async def _compare(flows: list[http.HTTPFlow]) -> list[Facts]:

@@ -35,6 +35,10 @@ CASES: list[tuple[Facts, str]] = [
         "severity=error; rewritten=1; pairs=2; failed=1; unanswered=1; reused=1; stop=tool_use;",
     ),
     (Facts(streaming=True), "streaming=yes;"),
+    (Facts(asked=True), "waiting=yes;"),
+    (Facts(coming=True), ""),
+    (Facts(number=2, conversation=1), "exchange=2; conversation=1;"),
+    (Facts(calls=[CallFact("a", "x", "x")] * 999), "tool=a; id=x;"),
     (Facts(healed=2, reminded=True), "healed=2; guard=reminded;"),
     (Facts(blocked="blocked_limit", error="x"), "error=x; guard=blocked_limit;"),
     (Facts(cut=True), "ended=cut;"),
@@ -51,6 +55,19 @@ CASES: list[tuple[Facts, str]] = [
 @pytest.mark.parametrize(("facts", "said"), CASES)
 def test_labels(facts: Facts, said: str) -> None:
     assert labels_of(facts) == said
+
+
+def test_of_very_many_calls_the_first_are_named() -> None:
+    calls = [CallFact(f"t{n}", f"new{n}", f"old{n}", answer="ok") for n in range(1000)]
+    said = labels_of(Facts(calls=calls)).split()
+    assert [word.partition("=")[0] for word in said] == [
+        *["tool"] * 200,
+        *["id"] * 200,
+        *("more", "rewritten", "pairs"),
+    ]
+    assert said[199:201] == ["tool=t199;", "id=old0;"]
+    assert said[400] == f"more={800 + 1800};"
+    assert len(answers_of(Facts(calls=calls))) == 200
 
 
 def test_findings_the_worst_first_and_each_once() -> None:

@@ -13,7 +13,7 @@ import pytest
 from mitmproxy.tools.web.master import WebMaster
 
 from moontap.addon import Moontap
-from moontap.looking.mitmweb import install, styled, with_meta
+from moontap.looking.mitmweb import Scripts, install, styled, with_meta
 from moontap.tapping import webpage
 from moontap.tapping.tap import running
 
@@ -114,9 +114,34 @@ def test_a_script_that_is_another_stays(script: bytes, changes: bool) -> None:
 def test_a_page_that_is_another_stays(tmp_path: Path) -> None:
     page = b'<head><script src="./static/index-a1.js"></script></head><body>'
     for other in (b"<p>no head</p>", b""):
-        assert styled(other, tmp_path) == other
-    assert b"moontap" not in styled(page, tmp_path)  # there is no such script
+        assert styled(other, Scripts(tmp_path)) == other
+    assert b"moontap" not in styled(page, Scripts(tmp_path))  # there is no such script
     (tmp_path / "index-a1.js").write_bytes(b"another")
-    assert b"moontap" not in styled(page, tmp_path)
+    assert b"moontap" not in styled(page, Scripts(tmp_path))
     (tmp_path / "index-a1.js").write_bytes(CHECK + SAY)
-    assert b'src="./static/moontap-index-a1.js"' in styled(page, tmp_path)
+    assert b'src="./static/moontap-index-a1.js"' in styled(page, Scripts(tmp_path))
+
+
+def test_a_script_is_read_once(tmp_path: Path) -> None:
+    scripts = Scripts(tmp_path)
+    assert scripts.ours("index-a1.js") is None
+    (tmp_path / "index-a1.js").write_bytes(CHECK + SAY)
+    made = scripts.ours("index-a1.js")
+    assert made
+    (tmp_path / "index-a1.js").unlink()
+    assert scripts.ours("index-a1.js") is made
+
+
+async def test_the_browser_gets_the_script_once(tmp_path: Path) -> None:
+    async with page(tmp_path, Moontap()) as (master, client):
+        text = (await client.get(master.web_url)).text
+        (source,) = [part for part in text.split('"') if part.startswith("./static/moontap-index")]
+        url = master.web_url.partition("?")[0] + source
+        script, head = await client.get(url), await client.head(url)
+        assert (head.status_code, head.content) == (200, b"")
+        for name in ("etag", "content-type", "content-length"):
+            assert head.headers[name] == script.headers[name]
+        known = {"if-none-match": script.headers["etag"]}
+        again = await client.get(url, headers=known)
+        assert (again.status_code, again.content) == (304, b"")
+        assert (await client.head(url.replace("index", "none"))).status_code in (403, 404)

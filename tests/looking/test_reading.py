@@ -13,6 +13,7 @@ from moontap.looking import reading
 from moontap.looking.views.events import events_page
 from moontap.looking.views.reply import reply_page
 from moontap.wire.history import HistoryReader
+from tests.looking.views.asked import known
 from tests.samples import CHAT, chat_events, chat_request, messages_events, messages_request
 from tests.saved import exchange
 
@@ -112,7 +113,8 @@ def test_what_is_known_of_a_reply() -> None:
     assert shown.used == {"Bash_0"}
     assert shown.request_id == "r-1"
     assert shown.seconds == pytest.approx(0.4)
-    assert shown.findings == ["error id-reused", "info slow"]
+    assert shown.findings == [known("error", "id-reused"), known("info", "slow")]
+    assert shown.exchange is None
     assert (shown.live, shown.cut, shown.trouble) == (False, False, None)
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from moontap.looking.facts import CallFact, Facts, FindingFact
 from moontap.looking.tables import (
+    WAITING,
     WIDE,
     findings_gist,
+    findings_in_short,
     findings_of,
     findings_table,
     pairs_gist,
@@ -98,9 +100,9 @@ def test_pairs_of_exchanges() -> None:
     facts = Facts(calls=[CallFact("Bash", "Bash_0", "Bash_0", line=FIRST), waits], orphans=[STRAY])
     stray, first, waiting = pairs_of([facts])
     assert (stray, first) == (STRAY, FIRST)
-    assert waiting["status"] == "waiting"
+    assert waiting["status"] == WAITING == "no result yet"
     assert (waiting["id"], waiting["upstream_id"], waiting["rewritten"]) == (NEW, "Read_0", True)
-    assert pairs_table([waiting], 76)[2] == f"1  Read  waiting           Read_0 * → {NEW}"
+    assert pairs_table([waiting], 76)[2] == f"1  Read  no result yet           Read_0 * → {NEW}"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,28 @@ def test_findings_the_worst_first() -> None:
     ]
 
 
+def test_findings_of_a_loop_are_one_entry() -> None:
+    exchanges = [
+        Facts(number=at, findings=[finding("id-reused", "error", f"For the {at}th time.")])
+        for at in range(3, 108)
+    ]
+    exchanges[4].findings += [finding("id-reused", "warning"), finding("stream-slow", "info")] * 2
+    exchanges.append(Facts(findings=[finding("api-refused", "error")]))
+    lines = findings_in_short(findings_of(exchanges), 76)
+    assert lines[:6] == [
+        "error  id-reused  105 times, exchanges 3 to 107",
+        "  For the 107th time.",
+        "  do: Mend id-reused.",
+        "  see: docs/findings.md#id-reused",
+        "error  api-refused",
+        "  It was so.",
+    ]
+    assert [line for line in lines if line[0] != " "][2:] == [
+        "warning  id-reused  2 times, exchange 7",
+        "info  stream-slow  2 times, exchange 7",
+    ]
+
+
 @pytest.mark.parametrize("message", ["word " * 60, "x" * 300, "\x1b[31m\n" * 30])
 def test_a_long_finding_is_wrapped(message: str) -> None:
     lines = findings_table([(1, finding("id-reused", "error", message))], 60)
@@ -152,4 +176,4 @@ def test_a_long_finding_is_wrapped(message: str) -> None:
 
 def test_nothing_found() -> None:
     assert findings_gist([]) == "nothing was found"
-    assert findings_table([], 76) == pairs_table([], 76) == []
+    assert findings_table([], 76) == findings_in_short([], 76) == pairs_table([], 76) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,8 +16,14 @@ from mitmproxy import flowfilter, http
 from mitmproxy.test import tflow
 from mitmproxy.tools.web.master import WebMaster
 
+from moontap.addon import Moontap
+from moontap.cli import main
 from moontap.tapping import webpage
 from moontap.tapping.tap import TapError, running
+from moontap.tapping.trouble import Troubles, listening
+from tests.saved import conversation
+
+FLOWS = Path(__file__).parents[2] / "flows"
 
 
 @asynccontextmanager
@@ -90,3 +97,42 @@ def test_it_hides_no_request_that_went_wrong(
 ) -> None:
     chosen = cast(Callable[[Any], bool], flowfilter.parse(webpage.FILTER))
     assert bool(chosen(_exchange(method, path, status))) is shown
+
+
+async def test_what_a_command_says_is_in_the_event_log_and_not_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    troubles = Troubles(str)
+    options = webpage.web_options(0) | {"server": False, "moontap_dir": ""}
+    with listening(troubles, page=True):
+        async with running([Moontap()], webpage.web_master, str(tmp_path), **options) as (it, _):
+            for flow in conversation(["pwd"], session=None):
+                await it.load_flow(flow)
+            it.commands.execute("moontap.pairs @all")
+            await asyncio.sleep(0)
+            logged = [entry.msg for entry in cast(WebMaster, it).events.data]
+    assert any("pwd" in line for line in logged), logged
+    assert not troubles.lines
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["proxy", "--web", "--no-open", "--port", "0", "--dir", "", "--web-port"], "--web-port"),
+        (["look", "--no-open", str(FLOWS / "messages-clean.flow"), "--port"], "--port"),
+    ],
+)
+def test_a_command_names_its_option_for_a_port_that_is_taken(
+    command: list[str],
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main([*command, str(port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"127.0.0.1:{port}: give another {option}, or 0 for any free one" in line

@@ -83,11 +83,11 @@ class CaptureFolder:
         if (file := self._files.get(name)) is not None:
             if os.fstat(file.fileno()).st_nlink:
                 return file
-            # Somebody has removed the folder of the run that goes on: what follows gets another.
+            # Somebody has removed it, while the run goes on; where the folder is gone, what follows
+            # gets another.
             self.close()
-            self.path, self._described = None, False
         path = self.place()
-        if not self._described:
+        if not (self._described and (path / "run.json").exists()):
             self._write_description(path)
         descriptor = os.open(path / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         # Unbuffered: a record is with the system when `write` returns, whatever kills us then.

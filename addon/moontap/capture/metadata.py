@@ -4,6 +4,7 @@ Values are what mitmproxy can serialise (bool, int, float, str, bytes, list). Sh
 for `~meta` filters; the rest is what `traffic.flow` needs to be the whole truth.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,8 +64,14 @@ NOTED = "moontap.noted"
 """one [comment, mark] in a list, as moontap has set them on the flow. Any other is a person's, and
 stays."""
 
-LIVE = (LABELS, FINDINGS, ANSWERS, NEW, NOTED)
+MARKED = "moontap.marked"
+"""str: the mark that a command of moontap's has set on the flow, to be taken away again."""
+
+LIVE = (LABELS, FINDINGS, ANSWERS, NEW, NOTED, MARKED)
 """For who looks on. Not in `traffic.flow`: it is made anew from what stands there."""
+
+FILE = "moontap.file"
+"""str: `file=NAME;`, where `moontap look` shows several files."""
 
 SCRUBBED = "moontap.scrubbed"
 """bytes: digests, of 8 bytes each, of what `moontap scrub` has put into the flow."""
@@ -83,6 +90,10 @@ ALL = (
     SESSION,
     *LIVE,
 )
+
+NOTING = threading.Lock()
+"""Held while a flow's comment and mark are set together with `NOTED`, which says whose they are,
+and while they are copied: exchanges are saved on a thread of their own."""
 
 _MOST = 1e15
 
@@ -125,13 +136,14 @@ def strip(flow: http.HTTPFlow) -> None:
 
     flow: with metadata of its own, `dict`.
     """
-    comment, mark = noted(flow.metadata)
-    if flow.comment == comment:
-        flow.comment = ""
-    if flow.marked == mark:
-        flow.marked = ""
-    for name in LIVE:
-        flow.metadata.pop(name, None)
+    with NOTING:
+        comment, mark = noted(flow.metadata)
+        if flow.comment == comment:
+            flow.comment = ""
+        if flow.marked in (mark, flow.metadata.get(MARKED)):
+            flow.marked = ""
+        for name in LIVE:
+            flow.metadata.pop(name, None)
 
 
 def _fits(name: object, value: object) -> bool:
@@ -200,5 +212,7 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     ANSWERS: _texts,
     NEW: _count,
     NOTED: _texts,
+    MARKED: lambda value: isinstance(value, str),
+    FILE: lambda value: isinstance(value, str),
     SCRUBBED: lambda value: isinstance(value, bytes),
 }

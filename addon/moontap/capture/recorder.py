@@ -230,11 +230,12 @@ def copy_to_save(flow: http.HTTPFlow) -> http.HTTPFlow:
     Bodies and connections are shared: mitmproxy's own `copy` takes the whole flow apart and builds
     it again, which costs more than all else that is done for a small exchange.
     """
-    saved = copy(flow)
+    with metadata.NOTING:
+        saved = copy(flow)
+        saved.metadata = dict(flow.metadata)
     saved.request = flow.request.copy()
     saved.response = flow.response.copy() if flow.response else None
     saved.error = copy(flow.error)
-    saved.metadata = dict(flow.metadata)
     metadata.strip(saved)
     if flow.websocket:
         saved.websocket = deepcopy(flow.websocket)

@@ -26,6 +26,7 @@ def check(path: Path, *, force: bool, given: Iterable[Path | str | None] = ()) -
     try:
         if str(path) == "-":
             raise Refused("- would be standard output: name a file")
+        os.path.realpath(path)  # unlike what follows it does not pass over what is no name
         if path.is_symlink() and not path.exists():
             # Who made the link has not made the file: nobody knows whose it would be.
             raise Refused(f"{path} is a link to nothing: name the file itself")
@@ -41,8 +42,14 @@ def check(path: Path, *, force: bool, given: Iterable[Path | str | None] = ()) -
         if not above.is_dir():
             what = "a file" if above.exists() else "a link to nothing"
             raise Refused(f"{above} is {what}: name a folder for it")
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {os.strerror(error.errno or 0)}") from None
+    except (OSError, ValueError) as error:
+        raise Refused(f"{path} cannot be written: {_reason(error)}") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return os.strerror(error.errno or 0)
+    return "no name holds such a character"  # a NUL, or half of a pair of surrogates
 
 
 def _same(path: Path, other: Path | str) -> bool:

@@ -146,10 +146,10 @@ class _File:
             )
 
     def chosen(self, session: str | None) -> "dict[int, Account]":
-        """Those of sessions whose name begins so, or all, with their numbers from 1 on."""
+        """Those of sessions whose name begins so, or all, by their numbers."""
         return {
             number: one
-            for number, one in enumerate(self.accounts.values(), 1)
+            for number, one in self.accounts.items()
             if one.session.startswith(session or "")
         }
 

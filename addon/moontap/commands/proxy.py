@@ -107,7 +107,7 @@ async def _proxy(options: argparse.Namespace) -> int:
                 troubles.tell(lambda line: say([f"warning: {line}"]))
                 await signal_or(tap.ended)
         except TapError as error:
-            raise UsageError(page_error(str(error))) from None
+            raise UsageError(page_error(str(error), "--web-port")) from None
     troubles.lines.clear()  # said as they came
     if sys.stderr.isatty():
         put("\n", sys.stderr)  # the terminal has written ^C on this line
@@ -115,12 +115,14 @@ async def _proxy(options: argparse.Namespace) -> int:
     return 0
 
 
-def page_error(reason: str) -> str:
-    """Why it does not start, with what to do where mitmweb's page has no port."""
+def page_error(reason: str, option: str) -> str:
+    """Why it does not start, with what to do where mitmweb's page has no port.
+
+    option: the one that gives it another."""
     if "Web server failed to listen" not in reason:
         return reason
     where = reason.partition("listen on ")[2].partition(" with ")[0]
-    return f"mitmweb's page cannot listen on {where}: give another port, or 0 for any free one"
+    return f"mitmweb's page cannot listen on {where}: give another {option}, or 0 for any free one"
 
 
 def show_page(master: "Master", *, opens: bool) -> None:

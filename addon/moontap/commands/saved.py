@@ -6,7 +6,7 @@ be read: who passes over something must not say that all is well. It never write
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -70,7 +70,7 @@ class Saved:
         for path, records in self.records():
             yield path, (flow for _, flow in records)
 
-    def records(self) -> "Iterator[tuple[Path, Iterator[tuple[int, http.HTTPFlow]]]]":
+    def records(self) -> "Iterator[tuple[Path, Generator[tuple[int, http.HTTPFlow]]]]":
         """The same with each flow's offset, for `reader.flows_at`."""
         total = sum(_size(path) for path in self.files)
         with bar(total, self._patience if self._bar else None) as tell:
@@ -96,7 +96,7 @@ class Saved:
 
     def _records(
         self, path: Path, before: int, tell: Callable[[int], None]
-    ) -> "Iterator[tuple[int, http.HTTPFlow]]":
+    ) -> "Generator[tuple[int, http.HTTPFlow]]":
         from moontap.capture.reader import FlowFile, Unreadable
 
         file = FlowFile(path, lambda at: tell(before + at))
@@ -107,6 +107,10 @@ class Saved:
         except Unreadable as error:
             self.said.append(str(error))
             return
+        except GeneratorExit:  # ended in the middle, by a person: what was lost by then is said
+            if file.loss:
+                self.said.append(lost(path, file.loss, file.count))
+            raise
         if file.loss:
             self.said.append(lost(path, file.loss, file.count))
         elif not (self._empty or _size(path)):

@@ -4,39 +4,38 @@ mitmproxy's commands in; texts, files and marks out. It runs where the traffic d
 does a bounded piece of work, and says what it left out.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import mitmproxy.types
 from mitmproxy import command, ctx, exceptions, flow, http
-from mitmproxy.hooks import UpdateHook
 
 from moontap.capture import metadata
 from moontap.capture.pairlog import ended
 from moontap.capture.recorder import Recorder, copy_to_save
-from moontap.care.outfile import Refused, write_flows
-from moontap.care.scrub import scrubber_for
+from moontap.care.outfile import Refused, check, write
 from moontap.findings.naming import counted
 from moontap.ids import Mode
 from moontap.looking import reading, tables
 from moontap.looking.board import Board
 from moontap.looking.curl import script
+from moontap.looking.cut import cut
 from moontap.looking.facts import Facts
-from moontap.looking.known import Known, body_size, known
-from moontap.looking.output import Output
+from moontap.looking.known import LARGEST, Known, known
+from moontap.looking.output import NoFile, Output
 from moontap.redact.flow import SECRET_HEADERS, Redactor
+from moontap.report.text import plain, short
 from moontap.rules import Rules
 from moontap.wire.protocol import ANTHROPIC
 
 MARK = ":speech_balloon:"
 """On every flow of one conversation, while a person looks at that."""
 
-_MOST_CUT, _MOST_BYTES_CUT = 500, 64_000_000  # flows; of bodies: scrubbing holds up the traffic
 _MOST_NAMED = 3  # conversations in a filter
 _MOST_IN_LOG = 64_000  # bytes of a script that has no file
+_MOST_READ = 200_000  # bytes of a script of which there are lines to show
+_LONGEST_PATH = 120  # characters of a path in a result
 _WIDEST = 2000  # characters of a line of a script that is shown, and not run
 
 _NOWHERE = mitmproxy.types.Path()
@@ -81,9 +80,13 @@ class Commands:
         chosen = _chosen("findings", flows)
         seen = self._known(chosen)
         found = tables.findings_of(_in_order(seen, chosen))
-        lines = tables.findings_table(found, self._output.columns)
         gist = _whole(tables.findings_gist(found), seen, chosen)
-        return self._output.give("findings", gist, lines)
+        lines = tables.findings_table(found, self._output.columns)
+        more: list[str] = []
+        if len(chosen) > 1:
+            each, lines = lines, tables.findings_in_short(found, self._output.columns)
+            more = ["", "each of them:", *each] if each != lines else []
+        return self._output.give("findings", gist, lines, more=more)
 
     @command.command("moontap.conversation")  # type: ignore[untyped-decorator]
     def conversation(self, flows: Sequence[flow.Flow] = ()) -> Sequence[str]:
@@ -98,20 +101,23 @@ class Commands:
         by_filter = " | ".join(f"~meta conversation={number};" for number in sorted(wanted))
         if len(wanted) > _MOST_NAMED:
             by_filter = ""
+        far = 0
         if not members:  # nobody has recorded them
-            seen = known(self._board, self._rules(), every, every)
-            numbers = {id_: facts.conversation for id_, facts in seen.of.items()}
+            seen = self._known(chosen)
+            numbers = {id_: facts.conversation for id_, facts in seen.around.items()}
             wanted = {n for one in chosen if (n := numbers.get(one.id)) is not None}
-            members = [
-                one for one in every if one.id not in recorded and numbers.get(one.id) in wanted
-            ]
+            members = [one for one in every if numbers.get(one.id) in wanted]
+            strange = (one for one in every if one.id not in recorded and reading.wire_of(one))
+            far = sum(one.id not in numbers for one in strange)
             by_filter = ""
         if not members:
             raise exceptions.CommandError(
                 "no conversation is known for it yet: it is once the reply has ended, of requests "
                 "that moontap reads"
             )
-        return self._output.give("conversation", self._marked(members, len(wanted), by_filter), ())
+        said = self._marked(members, len(wanted), by_filter)
+        said += f"; {counted(far, 'flow')} further off NOT looked at" if far else ""
+        return self._output.give("conversation", said, ())
 
     @command.command("moontap.curl")  # type: ignore[untyped-decorator]
     def curl(self, flows: Sequence[flow.Flow] = ()) -> Sequence[str]:
@@ -123,6 +129,7 @@ class Commands:
         one, wire = chosen[0], reading.wire_of(chosen[0])
         rules = self._rules()
         clean = copy_to_save(one)
+        _forget_reply(clean)
         Redactor(rules).redact(clean)
         try:
             made = script(
@@ -134,12 +141,13 @@ class Commands:
             )
         except ValueError as error:
             raise exceptions.CommandError(f"moontap.curl: {error}") from None
-        text = made.text.decode("utf-8", "backslashreplace")
+        text = made.text[:_MOST_READ].decode("utf-8", "backslashreplace")
         lines = text.removesuffix("\n").split("\n")
         said = [f"set {name}" for name in made.variables]
         said += ["secrets in its body are * now"] if made.masked else []
         method = clean.request.method
-        gist = "; ".join([f"{method} {clean.request.path.partition('?')[0]}", *said])
+        asked = short(clean.request.path.partition("?")[0], _LONGEST_PATH)
+        gist = "; ".join([f"{method} {asked}", *said])
         if not self._output.keeps and len(made.text) > _MOST_IN_LOG:
             raise exceptions.CommandError(
                 f"moontap.curl: the script has {len(made.text):,} bytes, too many to show, and "
@@ -147,9 +155,12 @@ class Commands:
             )
         if self._output.keeps:
             lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…" for line in lines[:60]]
-        return self._output.give(
-            "curl", gist, lines, whole=made.text, suffix=".sh", where="run it: bash {word}"
-        )
+        try:
+            return self._output.give(
+                "curl", gist, lines, whole=made.text, suffix=".sh", where="run it: bash {word}"
+            )
+        except NoFile as error:
+            raise exceptions.CommandError(plain(f"moontap.curl: {error}")) from None
 
     @command.command("moontap.cut")  # type: ignore[untyped-decorator]
     def cut(
@@ -162,39 +173,24 @@ class Commands:
         whole = [one for one in chosen if not _is_under_way(one)]
         if not whole:
             raise exceptions.CommandError("moontap.cut: the exchange has not ended yet")
-        size = sum(map(body_size, whole))
-        if len(whole) > _MOST_CUT or size > _MOST_BYTES_CUT:
-            raise exceptions.CommandError(
-                f"moontap.cut: {counted(len(whole), 'flow')} of {size / 1e6:.0f} MB would hold up "
-                f"the traffic: choose at most {_MOST_CUT} flows and {_MOST_BYTES_CUT / 1e6:.0f} MB"
-                ", or run `moontap scrub` on the capture"
-            )
         try:
             out = Path(path) if path else self._output.name("cut", ".flow")
         except OSError as error:
-            raise exceptions.CommandError(f"moontap.cut: {error}") from None
+            raise exceptions.CommandError(plain(f"moontap.cut: {error}")) from None
         if out is None:
             raise exceptions.CommandError(
                 "moontap.cut: moontap_dir is empty, so say where: moontap.cut @focus /tmp/cut.flow"
             )
-        copies = list(map(_own_copy, whole))
-        scrubber = scrubber_for(copies, self._rules())
-        counts: Counter[str] = Counter()
-
-        def clean() -> Iterator[http.HTTPFlow]:
-            for one in copies:
-                counts.update(scrubber.scrub(one))
-                yield one
-
         try:
-            write_flows(out, clean(), force=False)
-        except Refused as error:
+            check(out, force=False)  # before the work
+            made = cut(whole, self._rules(), MARK)
+            write(out, made.pieces, force=False)
+            out = out.absolute()
+        except (Refused, ValueError, OSError) as error:
             said = str(error).replace(": --force replaces it", ", and is not replaced")
-            raise exceptions.CommandError(f"moontap.cut: {said}") from None
-        kinds = ", ".join(f"{counts[kind]:,} × {kind}" for kind in sorted(counts))
+            raise exceptions.CommandError(plain(f"moontap.cut: {said}")) from None
         left = len(chosen) - len(whole)
-        gist = f"{counted(len(whole), 'exchange')}; replaced: {kinds or 'nothing'}"
-        gist += f"; {left} still under way left out" if left else ""
+        gist = made.gist + (f"; {left} still under way left out" if left else "")
         return self._output.give("cut", gist, (), path=out)
 
     @command.command("moontap.rewrite")  # type: ignore[untyped-decorator]
@@ -231,12 +227,13 @@ class Commands:
             ours = metadata.noted(one.metadata)[1]
             if set_ and one.marked in ("", ours):
                 self._bare[one] = not one.marked and bool(ours)
-                one.marked = MARK
+                one.marked = one.metadata[metadata.MARKED] = MARK
                 changed.append(one)
             elif not set_ and one.marked == MARK:
                 one.marked = "" if self._bare.pop(one, False) else ours
+                one.metadata.pop(metadata.MARKED, None)
                 changed.append(one)
-        ctx.master.addons.trigger(UpdateHook(changed))
+        self._board.tell(changed)
         of = "one conversation" if count == 1 else f"{count} conversations"
         if not set_:
             return f"the marks of {of} are gone from {counted(len(changed), 'flow')}"
@@ -275,10 +272,12 @@ def _in_order(seen: Known, chosen: Sequence[http.HTTPFlow]) -> list[Facts]:
 
 def _whole(gist: str, seen: Known, chosen: Sequence[http.HTTPFlow]) -> str:
     """The gist, with what it does not cover."""
-    others = len(chosen) - len(seen.of) - seen.unread
+    others = len(chosen) - len(seen.of) - seen.unread - seen.large
     said = [f"{gist} in {counted(len(chosen), 'flow')}"]
     said += [f"{others} of them moontap does not read"] if others else []
     said += [f"{seen.unread} NOT looked at, give fewer"] if seen.unread else []
+    large = f"{seen.large} NOT looked at, larger than {LARGEST / 1e6:.0f} MB: see `moontap explain`"
+    said += [large] if seen.large else []
     return ", ".join(said)
 
 
@@ -291,15 +290,13 @@ def _is_streamed(one: http.HTTPFlow) -> bool:
         return False
 
 
+def _forget_reply(copy: http.HTTPFlow) -> None:
+    """Of a copy of which only the request is wanted; the reply's headers may tell of secrets."""
+    copy.metadata, copy.websocket = {}, None
+    if copy.response:
+        copy.response.raw_content = b""
+
+
 def _is_under_way(one: http.HTTPFlow) -> bool:
     over = one.error or (one.response and one.response.timestamp_end)
     return bool(one.live) and not over
-
-
-def _own_copy(one: http.HTTPFlow) -> http.HTTPFlow:
-    """A copy of which all may be changed."""
-    copy = copy_to_save(one)
-    copy.metadata = deepcopy(copy.metadata)
-    if copy.marked == MARK:
-        copy.marked = ""
-    return copy

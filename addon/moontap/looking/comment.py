@@ -61,6 +61,11 @@ def _parts(facts: Facts) -> Iterator[str]:
         reason = facts.blocked.removeprefix("blocked_").replace("_", " ")
         yield f"blocked: {short(reason, _NAME)}"
         return
+    if facts.asked:
+        yield "waiting for the reply"
+        return
+    if facts.coming:
+        return
     if facts.streaming:
         yield f"streaming: {tools}" if tools else "streaming"
         yield _error(facts)
@@ -76,7 +81,8 @@ def _parts(facts: Facts) -> Iterator[str]:
     if facts.stop not in _USUAL and tools:
         yield short(facts.stop, _NAME)
     if facts.rewritten:
-        yield f"{counted(facts.rewritten, 'id')} rewritten"
+        cured = f", {facts.cured} reused" if facts.cured else ""
+        yield f"{counted(facts.rewritten, 'id')} rewritten{cured}"
     if facts.healed:
         yield f"{counted(facts.healed, 'old id')} rewritten"
 

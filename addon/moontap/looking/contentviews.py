@@ -1,17 +1,21 @@
 """moontap's content views, as mitmproxy wants them.
 
 The bytes of a message with what mitmproxy knows of it in, text for the pane out, masked. A view
-never fails: what cannot be read stands there raw, after the reason. Nothing is changed.
+never fails: what cannot be read stands there raw, after the reason; what cannot be masked does not.
+Nothing is changed.
 """
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from mitmproxy import contentviews, http
 from mitmproxy.contentviews import Contentview, Metadata, SyntaxHighlight
 
 from moontap.looking import reading
+from moontap.looking.facts import Facts
 from moontap.looking.masked import masked
+from moontap.looking.paced import Paced
 from moontap.looking.views.events import events_page
 from moontap.looking.views.page import FOLD
 from moontap.looking.views.reply import reply_page
@@ -22,25 +26,31 @@ from moontap.rules import Rules
 
 logger = logging.getLogger(__name__)
 
+_PACED = Paced()
+
+_MOST_RAW = 1024 * 1024
+_NO_HTTP = "this is no HTTP message"
+
 PRIORITY = 2.0
 """mitmproxy's own views say at most 1."""
 
-type Show = Callable[[http.HTTPFlow, int | None], str]
-"""A page of a flow, its texts folded to a length, or not at all. Raises ValueError."""
+type Show = Callable[[http.HTTPFlow, Facts | None, int | None], str]
+"""A page of a flow and of what is known of it, its texts folded to a length, or not at all. Raises
+ValueError."""
 
 
-def _request(flow: http.HTTPFlow, fold: int | None) -> str:
-    return request_page(reading.request_of(flow), fold)
+def _request(flow: http.HTTPFlow, facts: Facts | None, fold: int | None) -> str:
+    return request_page(reading.request_of(flow, facts), fold)
 
 
-def _reply(flow: http.HTTPFlow, fold: int | None) -> str:
-    return reply_page(reading.reply_of(flow), fold)
+def _reply(flow: http.HTTPFlow, facts: Facts | None, fold: int | None) -> str:
+    return reply_page(reading.reply_of(flow, facts), fold)
 
 
-def _events(flow: http.HTTPFlow, fold: int | None) -> str:
+def _events(flow: http.HTTPFlow, facts: Facts | None, fold: int | None) -> str:
     if not reading.is_stream(flow):
-        return f"# this reply came whole: there are no events\n{_reply(flow, fold)}"
-    return events_page(reading.stream_of(flow))
+        return f"# this reply came whole: there are no events\n{_reply(flow, facts, fold)}"
+    return events_page(reading.stream_of(flow), fold)
 
 
 class View(Contentview):
@@ -49,13 +59,14 @@ class View(Contentview):
 
     fold: characters that are shown of a text, for all views; None shows all. mask: takes secrets
     out of what is shown. redactor: takes them out of a flow, before. seen: told which flow a person
-    looks at.
+    looks at. facts: what the run has come to know of a flow.
     """
 
     fold: int | None = FOLD
     mask: Callable[[str], str] = staticmethod(lambda text: text)
     redactor: Callable[[], Redactor] = staticmethod(Redactor)
     seen: Callable[[http.HTTPFlow], None] = staticmethod(lambda flow: None)
+    facts: Callable[[http.HTTPFlow], Facts | None] = staticmethod(lambda flow: None)
 
     def __init__(
         self,
@@ -91,32 +102,62 @@ class View(Contentview):
 
     def prettify(self, data: bytes, metadata: Metadata) -> str:
         """The text. Never raises."""
+        flow = metadata.flow
+        if not isinstance(flow, http.HTTPFlow) or not isinstance(
+            metadata.http_message, http.Response
+        ):
+            return self._page(data, metadata)
+        key, live = f"{self.name} {View.fold}", reading.is_live(flow)
+        return _PACED.page(flow, key, lambda: self._page(data, metadata), live=live)
+
+    def _page(self, data: bytes, metadata: Metadata) -> str:
         try:
-            text = self._shown(data, metadata)
-        except Exception as error:  # whatever it is, a person wants to see something
-            text = raw(data, _reason(error, self.name))
-        return View.mask(text)
+            return View.mask(self._shown(data, metadata))
+        except Exception as error:  # what could not be masked is not shown
+            logger.debug("moontap: the view %s failed", self.name, exc_info=error)
+            kind = type(error).__name__  # its text may quote the body
+            return f"# not shown: it could not be searched for secrets ({kind})\n"
 
     def _shown(self, data: bytes, metadata: Metadata) -> str:
         flow, message = metadata.flow, metadata.http_message
-        if not isinstance(flow, http.HTTPFlow) or message is None:
-            raise ValueError("this is no HTTP message")
-        View.seen(flow)
-        flow = masked(flow, View.redactor())
+        redactor = View.redactor()
+        if not isinstance(flow, http.HTTPFlow):
+            return raw(redactor.mask_body(data), _NO_HTTP)
+        try:
+            View.seen(flow)
+        except Exception as error:
+            logger.debug("moontap: nobody was told what is looked at", exc_info=error)
+        facts = _masked_facts(View.facts(flow))
+        known = flow
+        flow, left = masked(known, redactor)
+        if message is None:
+            return raw(_of_websocket(metadata, known, flow) or redactor.mask_body(data), _NO_HTTP)
         sent = isinstance(message, http.Request)
         show, shown = (self._request, flow.request) if sent else (self._reply, flow.response)
+        note = left.sent if sent else left.came
         try:
-            return show(flow, None if self._full else View.fold)
+            page = show(flow, facts, None if self._full else View.fold)
+            return f"# {note}\n{page}" if note else page
         except Exception as error:
             if shown is not None:
                 data = shown.get_content(strict=False) or b""
-            return raw(data, _reason(error, self.name))
+            return raw(data, "; ".join(filter(None, (_reason(error, self.name), note))))
 
 
 def raw(data: bytes, reason: str) -> str:
     """Bytes as text, with why they are not shown in another way."""
-    lines = data.decode("utf-8", "backslashreplace").split("\n")
-    return "\n".join([f"# shown raw: {plain(reason)}", *map(plain, lines)])
+    left = len(data) - _MOST_RAW
+    lines = data[:_MOST_RAW].decode("utf-8", "backslashreplace").split("\n")
+    more = [f"[… {left:,} bytes more …]"] if left > 0 else []
+    return "\n".join([f"# shown raw: {plain(reason)}", *map(plain, lines), *more])
+
+
+def _of_websocket(shown: Metadata, flow: http.HTTPFlow, clean: http.HTTPFlow) -> bytes | None:
+    """A WebSocket message without the secrets of its flow; None where it is none of it."""
+    if not (flow.websocket and clean.websocket):
+        return None
+    pairs = zip(flow.websocket.messages, clean.websocket.messages, strict=False)
+    return next((one.content for of, one in pairs if of is shown.websocket_message), None)
 
 
 def _reason(error: Exception, name: str) -> str:
@@ -127,7 +168,18 @@ def _reason(error: Exception, name: str) -> str:
 
 
 def _after(line: str, show: Show) -> Show:
-    return lambda flow, fold: f"# {line}\n{show(flow, fold)}"
+    return lambda flow, facts, fold: f"# {line}\n{show(flow, facts, fold)}"
+
+
+def _masked_facts(facts: Facts | None) -> Facts | None:
+    """Before a sentence is wrapped: half a key is no longer known for one."""
+    if facts is None:
+        return None
+    findings = [
+        replace(one, message=View.mask(one.message), remedy=View.mask(one.remedy))
+        for one in facts.findings
+    ]
+    return replace(facts, findings=findings)
 
 
 _SENT = "this view is for what came back; this was sent:"
@@ -145,10 +197,11 @@ def install(
     mask: Callable[[str], str],
     seen: Callable[[http.HTTPFlow], None],
     rules: Callable[[], Rules],
+    facts: Callable[[http.HTTPFlow], Facts | None] = lambda flow: None,
 ) -> None:
-    """Offer the views; once a process, with the latest addon's mask. rules: as they are when
+    """Offer the views; once a process, with the latest addon's mask. rules, facts: as they are when
     somebody looks."""
-    View.mask, View.seen = staticmethod(mask), staticmethod(seen)
+    View.mask, View.seen, View.facts = staticmethod(mask), staticmethod(seen), staticmethod(facts)
     View.redactor = staticmethod(_following(rules))
     for view in VIEWS:
         if contentviews.registry.get(view.name.lower()) is not view:

@@ -1,29 +1,37 @@
 """A request as a shell script that sends it once more with curl.
 
 The request as it went upstream and the same without secrets in, the script's bytes out. No secret
-stands in it: keys are variables, set by who runs it. The body arrives byte by byte as it was; pure.
+stands in it: keys are variables, set by who runs it. The body arrives byte by byte as it was, at
+the host that got it and at no other; pure.
 """
 
 import base64
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from ipaddress import AddressValueError, IPv6Address
 
 from mitmproxy import http
-from mitmproxy.net.http import url
 
 from moontap.capture.upstream import HOP_BY_HOP
+from moontap.redact.flow import SCHEMES
 from moontap.report.text import plain
 
 _OWN = HOP_BY_HOP | {"content-length", "host", "expect"}
 """Headers that curl makes itself, of what it sends."""
 
-_PRINTABLE = re.compile(rb"[^\x00-\x08\x0b-\x1f\x7f]*+")
-_SCHEME = re.compile(rb"([A-Za-z][A-Za-z0-9_-]*[ \t]+)(?=\S)")
+_ODD_IN_TEXT = bytes({*range(32), 127} - {*b"\t\n"})
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")  # in UTF-8; to a terminal the beginning of a command
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A method, or the name of a header. Source: RFC 9110, 5.6.2."""
+_HOST = re.compile(r"\w[\w.-]*")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_PORTS = {b"http": 80, b"https": 443}
+"""The schemes that are sent, and their ports."""
+_SCHEME = re.compile(rb"((?:%s)[ \t]+)(?=\S)" % SCHEMES.encode(), re.I)
 _SECRET_NAME = re.compile(
     r"(?:key|token|secret|passw(?:or)?d|signature|sig|auth|credential)$", re.I
 )
-_GLOBS = re.compile(rb"[\[\]{}]")
 _ODD = re.compile(rb"[#\x00-\x20\x7f-\xff]")  # no part of an address that curl would take
 _LINE = 76
 
@@ -67,26 +75,33 @@ def script(
     """The script for a request. clean: a copy that `redact.flow.Redactor` has masked.
 
     secret_headers: names in lower case. anthropic: what the key's variable is called. streamed: to
-    be shown as it comes. Raises ValueError where its body is not there.
+    be shown as it comes. Raises ValueError where its body is not there, or where no curl could send
+    it as it was.
     """
+    if reason := _unsendable(request, clean):
+        raise ValueError(f"it cannot be sent: {reason}")
     body = clean.raw_content
     if body is None:
         raise ValueError("its body was not kept")
+    if body and request.data.method == b"HEAD":
+        raise ValueError("it cannot be sent: with a body, curl sends no HEAD")
+    sends = bool(body) or _has_empty_body(request)
     variables, left_out = _Variables(), list[str]()
     headers = list(_headers(request, clean, secret_headers, anthropic, variables, left_out))
     address, options = _address(request, clean, variables)
     arguments = [
-        b"curl -sS" + b"N" * streamed + options,
-        *_method(request, body),
+        # -g: what is in brackets or braces is no pattern of many addresses.
+        b"curl -sS" + b"N" * streamed + b" -g" + options,
+        *_method(request, sends),
         address,
         *[b"-H " + header for header in headers],
-        *[b"-H " + _quoted(name + b":") for name in _unwanted(clean, body)],
+        *[b"-H " + _quoted(name + b":") for name in _unwanted(clean, sends)],
         *_compressed(clean),
     ]
     masked = body != request.raw_content
     text = [*_about(request, body, variables.said, masked, left_out)]
     text += [b': "${%s:?set it first}"' % name.encode() for name in variables.said]
-    text += list(_sent(body, b" \\\n  ".join(arguments)))
+    text += list(_sent(body, b" \\\n  ".join(arguments), sends))
     return Script(b"\n".join(text) + b"\n", dict(variables.said), masked, tuple(left_out))
 
 
@@ -107,11 +122,38 @@ def _about(
         yield f"# Left out, no curl can send it: the header {plain(header)}.".encode()
 
 
-def _method(request: http.Request, body: bytes) -> list[bytes]:
+def _unsendable(request: http.Request, clean: http.Request) -> str:
+    """Why it is not, in words that hold nothing of it; empty where it is."""
+    sent, shown = request.data, clean.data
+    if sent.scheme not in _PORTS:
+        return "its scheme is neither http nor https"
+    if not _TOKEN.fullmatch(sent.method) or sent.method == b"CONNECT":
+        return "its method is none that curl sends"
+    if not (_is_ipv6(sent.host) or _HOST.fullmatch(sent.host)) or not 0 < sent.port < 65_536:
+        return "its host is no name and no address"
+    if _CONTROL.search(sent.path):
+        return "there are control characters in its path"
+    if (sent.method, sent.host, request.host_header) != (
+        shown.method,
+        shown.host,
+        clean.host_header,
+    ):
+        return "there is a secret in its method or host"
+    return ""
+
+
+def _has_empty_body(request: http.Request) -> bool:
+    """Whether it says so itself: of no bytes, curl would leave the length out."""
+    method = request.data.method
+    says = "content-length" in request.headers or method in (b"POST", b"PUT", b"PATCH")
+    return says and method != b"HEAD"
+
+
+def _method(request: http.Request, sends: bool) -> list[bytes]:
     method = request.data.method
     if method == b"HEAD":
         return [b"--head"]
-    if method == b"GET" and not body:
+    if method == b"GET" and not sends:
         return []
     return [b"-X " + _quoted(method)]
 
@@ -135,8 +177,9 @@ def _headers(
         lower = name.decode("latin-1").lower()
         if lower in _OWN:
             continue
-        # What begins with an @ curl takes for a file of headers.
-        if name.startswith(b"@") or any(byte in name + value for byte in (b"\0", b"\r", b"\n")):
+        # What begins with an @, which no name does, curl takes for a file of headers.
+        odd = not _TOKEN.fullmatch(name) or any(byte in value for byte in (b"\0", b"\r", b"\n"))
+        if odd or name != shown:  # the name holds a secret
             left_out.append(shown.decode("utf-8", "backslashreplace"))
         elif not value.strip():
             yield _quoted(shown + b";")
@@ -148,9 +191,11 @@ def _headers(
             yield _quoted(shown + b": " + value[:start]) + _expanded(variable)
         else:
             yield _quoted(shown + b": " + value)
-    host = url.hostport(request.scheme, request.host, request.port)
-    if clean.host_header and clean.host_header != host:
-        yield _quoted(b"host: " + clean.host_header.encode("utf-8", "surrogateescape"))
+    host = (clean.host_header or "").encode("utf-8", "surrogateescape")
+    if _CONTROL.search(host):
+        left_out.append("host")
+    elif host and host != _host(request):
+        yield _quoted(b"host: " + host)
 
 
 def _variable(header: str, value: bytes, anthropic: bool) -> str:
@@ -167,10 +212,10 @@ def _named(of: str) -> str:
     return "SECRET_" + re.sub(r"[^A-Z0-9]", "_", of.upper())
 
 
-def _unwanted(clean: http.Request, body: bytes) -> Iterator[bytes]:
+def _unwanted(clean: http.Request, sends: bool) -> Iterator[bytes]:
     """Headers that curl would add."""
     yield b"expect"
-    for name in ("accept", "user-agent", *(("content-type",) if body else ())):
+    for name in ("accept", "user-agent", *(("content-type",) if sends else ())):
         if name not in clean.headers:
             yield name.encode()
 
@@ -191,15 +236,32 @@ def _address(
     way."""
     path, mark, query = request.data.path.partition(b"?")
     shown_path, _, shown_query = clean.data.path.partition(b"?")
-    host = url.hostport(request.scheme, request.host, request.port)
-    site = f"{request.scheme}://{host}".encode("utf-8", "surrogateescape")
+    site = request.data.scheme + b"://" + _host(request)
     parts = [*_parts(path, shown_path, b"/", "the address", variables), mark]
     parts += _parts(query, shown_query, b"&", "the query", variables)
-    options = b" --path-as-is" if b"/." in path else b""
-    options += b" -g" if _GLOBS.search(request.data.path) else b""
-    if _ODD.search(request.data.path):
+    # Newer curls take `%2e` for a dot.
+    options = b" --path-as-is" if b"/." in path or b"%2e" in path.lower() else b""
+    # What does not begin with a slash would go on with the host: `@another.host/`.
+    whole = request.data.path
+    if (whole and not whole.startswith(b"/")) or _ODD.search(whole):
         return _word([site, b"/"]), b" --request-target " + _word(parts) + options
     return _word([site, *parts]), options
+
+
+def _host(request: http.Request) -> bytes:
+    """Host and port, as they stand in an address."""
+    data = request.data
+    host = f"[{data.host.replace('%', '%25')}]" if _is_ipv6(data.host) else data.host
+    port = "" if data.port == _PORTS[data.scheme] else f":{data.port}"
+    return f"{host}{port}".encode()
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        scope = IPv6Address(host).scope_id
+    except AddressValueError:
+        return False
+    return scope is None or _HOST.fullmatch(scope) is not None
 
 
 def _word(parts: list[bytes | str]) -> bytes:
@@ -239,16 +301,15 @@ def _parts(
 # the body
 
 
-def _sent(body: bytes, curl: bytes) -> Iterator[bytes]:
+def _sent(body: bytes, curl: bytes, sends: bool) -> Iterator[bytes]:
     """The body, fed to curl by a here-document: no limit of an argument's size, and no character
     that a shell reads in its own way."""
     if not body:
-        yield curl
+        yield curl + (b" \\\n  --data-binary ''" if sends else b"")
         return
     curl += b" \\\n  --data-binary @-"
-    readable = _PRINTABLE.fullmatch(body) is not None and _is_text(body)
     end = _end(body)
-    if readable:
+    if _is_text(body):
         # A here-document ends in a line feed, which the body may not have.
         yield b"head -c %d <<'%s' | %s" % (len(body), end, curl)
         yield body
@@ -260,6 +321,8 @@ def _sent(body: bytes, curl: bytes) -> Iterator[bytes]:
 
 
 def _is_text(body: bytes) -> bool:
+    if len(body.translate(None, _ODD_IN_TEXT)) < len(body) or _C1.search(body):
+        return False
     try:
         body.decode()
     except UnicodeDecodeError:

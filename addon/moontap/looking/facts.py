@@ -36,25 +36,29 @@ class CallFact:
 
 @dataclass(frozen=True, slots=True)
 class FindingFact:
-    """What was found in it."""
+    """What was found in it. message, remedy: `""` where only the code is known. of_request:
+    whether it is about what was sent, or about what came back; None where that is not known."""
 
     code: str
     severity: str
     message: str
     remedy: str
     link: str
+    of_request: bool | None = None
 
 
 @dataclass
 class Facts:
-    """An exchange. number: which of the run, from 1 on; conversation: tells that from every other
-    of the run; each None before it has ended. new: see `capture.metadata.NEW`.
+    """An exchange. number: which of the run, from 1 on; conversation: the same of its conversation;
+    each None before it has ended. new: see `capture.metadata.NEW`. ended_at: when, as lines of
+    `pairs.jsonl` say when its calls were made: a flow that is played again has several exchanges.
 
-    streaming: its reply is still coming. stop: the stop reason of choice 0. status: of HTTP, 0
-    without a response. error: the type of the API's error. orphans: results that it brought and
-    that belong to no call. healed: ids of its history that the tap changed; reminded, blocked: by
-    the guard. cut: it broke off; left: the client itself broke it off; killed: a person did, in
-    mitmproxy; unfinished: the run ended before it did.
+    asked: its reply has not begun for a while; coming: it has now; streaming: it is still coming.
+    stop: the stop reason of choice 0. status: of HTTP, 0 without a response. error: the type of the
+    API's error. orphans: results that it brought and that belong to no call. healed: ids of its
+    history that the tap changed; reminded, blocked: by the guard. cut: it broke off; left: the
+    client itself broke it off; killed: a person did, in mitmproxy; unfinished: the run ended before
+    it did.
     """
 
     number: int | None = None
@@ -63,6 +67,9 @@ class Facts:
     session: str | None = None
     agent: str | None = None
     model: str | None = None
+    ended_at: str | None = None
+    asked: bool = False
+    coming: bool = False
     streaming: bool = False
     calls: list[CallFact] = field(default_factory=list)
     stop: str | None = None
@@ -92,6 +99,11 @@ class Facts:
     def rewritten(self) -> int:
         """How many calls the client got under another id than upstream sent."""
         return sum(call.rewritten for call in self.calls)
+
+    @property
+    def cured(self) -> int:
+        """How many of these had an id that had been used before."""
+        return sum(call.rewritten and call.duplicate for call in self.calls)
 
     def answered(self, *answers: str | None) -> int:
         """How many calls came to one of these answers."""

@@ -1,4 +1,5 @@
-"""Streams that a person sees grow: what has come so far, put into the flow a few times a second.
+"""Requests that wait and streams that grow before a person's eyes: what has come so far, put into
+the flow a few times a second.
 
 mitmproxy keeps nothing of a streamed body until its end, and its list hears of a reply only then.
 Off the path of the chunks: a timer looks at what has come. Only where there is a list to see.
@@ -29,10 +30,14 @@ logger = logging.getLogger(__name__)
 PAUSE = 0.25
 """Seconds at least from one look to the next."""
 
+PATIENCE = 1.0
+"""Seconds that a request waits before that is said. Most replies begin sooner."""
+
 # Arguments come in many pieces, and are not shown before the end.
 _ARGUMENTS = (b"input_json_delta", b"content_block_stop")
 _END = b"\n\n"
 _LONG = 1 << 16  # bytes in which an event has ended, if it ends as most do
+_HEAD = 64  # bytes by which a stream is known
 
 
 class _Growing:
@@ -74,22 +79,23 @@ class _Growing:
 
 @dataclass(slots=True)
 class _Stream:
-    """One under way. client, upstream: what was taken of it so far; taken: of how many pieces.
-    shape, sent: what they say; None where they cannot be read as they come."""
+    """One under way. taken: how many pieces of it, the client's and upstream's. head: as much of
+    its beginning as tells whether it is a stream. shape, sent: what they say; None where they
+    cannot be read as they come. over: it is not looked at any more."""
 
     flow: http.HTTPFlow
+    response: http.Response
     wire: Wire
     tap: ReplyTap
-    client: bytes = b""
-    upstream: bytes = b""
+    head: bytes = b""
     taken: list[int] = field(default_factory=lambda: [0, 0])
     shape: _Growing | None = None
     sent: _Growing | None = None
     shown: bool = False
+    over: bool = False
 
     def __post_init__(self) -> None:
-        response = self.flow.response
-        if response and "content-encoding" not in response.headers:
+        if "content-encoding" not in self.response.headers:
             self.shape = _Growing(self.wire, self.wire.shape_markers)
             if self.tap.rewrites and metadata.UPSTREAM_ENCODING not in self.flow.metadata:
                 self.sent = _Growing(self.wire, self.wire.markers)
@@ -99,41 +105,33 @@ class _Stream:
         at, upstream_at = self.taken
         delivered, received = self.tap.delivered[at:], self.tap.received[upstream_at:]
         self.taken = [at + len(delivered), upstream_at + len(received)]
-        new, new_upstream = b"".join(delivered), b"".join(received)
-        self.client += new
+        new = b"".join(delivered)
+        if len(self.head) < _HEAD:
+            self.head = (self.head + new).lstrip()[:_HEAD]
         if self.shape:
             self.shape.feed(new)
-        if self.tap.rewrites:
-            self.upstream += new_upstream
-            if self.sent:
-                self.sent.feed(new_upstream)
-        return bool(new or new_upstream)
+        if self.sent:
+            self.sent.feed(b"".join(received))
+        return bool(delivered or received)
 
     def keep(self) -> None:
         """Put it into the flow, as at the end. The list hears of it, and the views read it."""
-        flow = self.flow
-        if flow.response is None:
-            return
+        flow, client = self.flow, self.tap.client_body
         # Not `.content`, which would set a header. What mitmproxy itself sends is not this.
-        flow.response.raw_content = self.client
+        self.response.raw_content = client
         flow.metadata[metadata.CHUNKS] = Chunks(self.tap.chunks)
-        if self.tap.rewrites and self.upstream != self.client:
-            flow.metadata[metadata.UPSTREAM_BODY] = Kept(self.upstream)
+        upstream = self.tap.upstream_body if self.tap.rewrites else client
+        if upstream != client:
+            flow.metadata[metadata.UPSTREAM_BODY] = Kept(upstream)
         else:
             flow.metadata.pop(metadata.UPSTREAM_BODY, None)
 
     def facts(self, mask: Callable[[str], str]) -> Facts:
-        """What has come so far. The session is known by its header alone: a request of megabytes is
-        not read once more for it."""
-        identity = identify(self.flow.request.headers, None)
-        facts = Facts(
-            session=identity.session,
-            agent=identity.agent,
-            streaming=True,
-            status=self.flow.response.status_code if self.flow.response else 0,
-        )
+        """What has come so far. The model is the request's, as at the end, and so not known yet."""
+        facts = _sent(self.flow, mask)
+        facts.streaming = True
+        facts.status = self.response.status_code
         reply = self.shape.reply if self.shape else Reply()
-        facts.model = reply.model
         sent = self.sent.reply.calls if self.sent else reply.calls
         ids = {(call.choice, call.index, n): call.id for n, call in enumerate(sent)}
         for n, call in enumerate(reply.calls):
@@ -141,7 +139,23 @@ class _Stream:
             names = (mask(call.name), _masked(mask, call.id), _masked(mask, upstream_id))
             facts.calls.append(CallFact(*names, choice=call.choice, index=call.index))
         heard.learn(facts, reply)
+        facts.stop, facts.error = _masked(mask, facts.stop), _masked(mask, facts.error)
         return facts
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request without a reply. since: in seconds of the loop's clock."""
+
+    flow: http.HTTPFlow
+    since: float
+    shown: bool = False
+
+
+def _sent(flow: http.HTTPFlow, mask: Callable[[str], str]) -> Facts:
+    """What is known by the headers alone: a request of megabytes is not read once more."""
+    identity = identify(flow.request.headers, None)
+    return Facts(session=_masked(mask, identity.session), agent=_masked(mask, identity.agent))
 
 
 def _masked(mask: Callable[[str], str], id_: str | None) -> str | None:
@@ -149,40 +163,65 @@ def _masked(mask: Callable[[str], str], id_: str | None) -> str | None:
 
 
 class Feed:
-    """The streams under way. mask: takes secrets out of what they name."""
+    """The exchanges under way. mask: takes secrets out of what they name."""
 
     def __init__(self, board: Board, mask: Callable[[str], str] = lambda text: text) -> None:
         self._board = board
         self._mask = mask
+        self._asked: dict[str, _Asked] = {}
         self._streams: dict[str, _Stream] = {}
         self._timer: TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to look at, and no timer."""
-        return not self._streams and self._timer is None
+        return self._timer is None and not self._asked and not self._growing
+
+    @property
+    def _growing(self) -> list[_Stream]:
+        return [stream for stream in self._streams.values() if not stream.over]
+
+    def ask(self, flow: http.HTTPFlow) -> None:
+        """A request goes out."""
+        loop = self._board.loop
+        if loop is None or self._board.view is None:
+            return
+        self._asked[flow.id] = _Asked(flow, loop.time())
+        if self._timer is None:
+            self._wait(PATIENCE)
 
     def begin(self, flow: http.HTTPFlow, wire: Wire, tap: ReplyTap) -> None:
         """A reply begins to come."""
-        if self._board.view is None:
+        self._replied(flow)
+        self._board.publish()
+        if self._board.view is None or flow.response is None:
             return
-        self._streams[flow.id] = _Stream(flow, wire, tap)
+        if not self._growing and self._timer:  # which was to look at those that wait
+            self._timer.cancel()
+            self._timer = None
+        self._streams[flow.id] = _Stream(flow, flow.response, wire, tap)
         if self._timer is None:
             self._wait(PAUSE)
 
     def end(self, flow: http.HTTPFlow) -> None:
-        """It has ended, or broke off; for a flow that is not streamed, nothing.
+        """It has ended, or broke off, or was answered without a reply from upstream; for a flow
+        that nobody has asked or begun, nothing.
 
         What was put into its metadata is taken out again: what is kept is what would be kept
         without a list to see.
         """
-        if self._streams.pop(flow.id, None) is None:
-            return
-        for name in (metadata.CHUNKS, metadata.UPSTREAM_BODY):
-            flow.metadata.pop(name, None)
-        if not self._streams and self._timer:
+        self._replied(flow)
+        if self._streams.pop(flow.id, None) is not None:
+            for name in (metadata.CHUNKS, metadata.UPSTREAM_BODY):
+                flow.metadata.pop(name, None)
+        if not self._asked and not self._growing and self._timer:
             self._timer.cancel()
             self._timer = None
+
+    def _replied(self, flow: http.HTTPFlow) -> None:
+        asked = self._asked.pop(flow.id, None)
+        if asked and asked.shown:
+            self._board.follow(flow, Facts(coming=True))
 
     def _wait(self, seconds: float) -> None:
         if loop := self._board.loop:
@@ -190,28 +229,52 @@ class Feed:
 
     def look(self) -> None:
         """Take in what has come, and have the list show it."""
-        for stream in list(self._streams.values()):
+        for asked in list(self._asked.values()):
+            self._look_for(asked)
+        for stream in self._growing:
             try:
                 self._look(stream)
             except Exception:  # the stream goes on, unseen
                 logger.debug("moontap: a stream cannot be shown as it comes", exc_info=True)
-                self._streams.pop(stream.flow.id, None)
+                stream.over = True
         self._board.publish()
 
     def _tick(self) -> None:
         begun = time.perf_counter()
         self._timer = None
         self.look()
-        if self._streams:
+        if self._growing:
             self._wait(max(PAUSE, SHARE * (time.perf_counter() - begun)))
+        elif self._asked and (loop := self._board.loop):
+            due = min(one.since if not one.shown else loop.time() for one in self._asked.values())
+            self._wait(max(PAUSE, due + PATIENCE - loop.time()))
+
+    def _look_for(self, asked: _Asked) -> None:
+        flow, loop = asked.flow, self._board.loop
+        if loop is None:
+            return
+        if flow.intercepted:  # a person holds it back: it waits for them
+            asked.since = loop.time()
+        elif flow.error and asked.shown:  # killed, which mitmproxy itself hears of at its end
+            del self._asked[flow.id]
+            facts = _sent(flow, self._mask)
+            heard.end(facts, flow)
+            self._board.follow(flow, facts)
+        elif not asked.shown and loop.time() - asked.since >= PATIENCE:
+            asked.shown = True
+            facts = _sent(flow, self._mask)
+            facts.asked = True
+            self._board.follow(flow, facts)
 
     def _look(self, stream: _Stream) -> None:
-        flow, response = stream.flow, stream.flow.response
+        flow = stream.flow
+        if flow.response is not stream.response:  # reverted: the rest would not come through us
+            flow.response = stream.response
         came = stream.take()
-        if response is None or not looks_streamed(response, stream.client):
+        if not looks_streamed(stream.response, stream.head):
             return  # it comes whole
         if flow.error and stream.shown:  # killed, which mitmproxy itself hears of at its end
-            self._streams.pop(flow.id)
+            stream.over = True
             facts = stream.facts(self._mask)
             heard.end(facts, flow)
             self._board.follow(flow, facts)

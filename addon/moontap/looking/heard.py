@@ -4,6 +4,7 @@ What was recorded in, small plain data out. Nothing of it holds a body, a histor
 argument or result than `_LONG` characters.
 """
 
+from functools import cache
 from typing import Any
 
 from mitmproxy import flow as flows
@@ -11,11 +12,13 @@ from mitmproxy import http
 
 from moontap import canonical
 from moontap.capture import metadata
-from moontap.capture.pairlog import Line, Logged
+from moontap.capture.pairlog import Line, Logged, ended
 from moontap.findings.refusals import error_of
+from moontap.findings.registry import all_checks
 from moontap.findings.turn import CLIENT_LEFT, Got
-from moontap.findings.types import Finding
+from moontap.findings.types import Finding, Part
 from moontap.looking.facts import CallFact, Facts, FindingFact
+from moontap.moments import rfc3339
 from moontap.report.text import short
 from moontap.wire.types import Choice, Reply
 
@@ -32,6 +35,7 @@ def facts_of(logged: Logged, number: int) -> Facts:
         session=logged.session,
         agent=exchange.identity.agent,
         model=exchange.request.model,
+        ended_at=rfc3339(ended(flow)),
         calls=[
             CallFact(
                 tracked.name,
@@ -65,7 +69,7 @@ def learn(facts: Facts, reply: Reply | None) -> None:
 def end(facts: Facts, flow: http.HTTPFlow, *, over: bool = False) -> None:
     """How an exchange ended, where not by itself. over: the reply's own end had come; what breaks
     off after that is no loss (the OpenAI SDK hangs up at `[DONE]`)."""
-    facts.streaming = False
+    facts.asked = facts.coming = facts.streaming = False
     if over:
         return
     if flow.error is None:
@@ -85,7 +89,7 @@ def answer(facts: Facts, line: Line) -> bool:
     """What became of a call of these; False where it is none of them."""
     # Ids repeat, and where a stream begins anew its places do: the first that still waits.
     waiting = facts.waiting.get((line["id"], line["choice"], line["index"]))
-    if not waiting:
+    if not waiting or line.get("called_at") != facts.ended_at:
         return False
     call = waiting.popleft()
     call.answer, call.latency_s, call.line = line["status"], line["latency_s"], line
@@ -95,8 +99,31 @@ def answer(facts: Facts, line: Line) -> bool:
 def found(finding: Finding) -> FindingFact:
     """What was found, without its evidence."""
     return FindingFact(
-        finding.code, finding.severity.value, finding.message, finding.remedy, finding.link
+        finding.code,
+        finding.severity.value,
+        finding.message,
+        finding.remedy,
+        finding.link,
+        _is_of_request(finding),
     )
+
+
+_CAME_BACK = Part.REPLY | Part.EVENTS | Part.ANSWER | Part.TIMES
+
+
+@cache
+def _needs() -> dict[str, Part]:
+    return {check.code: check.needs for check in all_checks()}
+
+
+def _is_of_request(finding: Finding) -> bool:
+    """By what its check looks at; of one that looks at both sides by the place in its evidence."""
+    needs, evidence = _needs().get(finding.code, Part(0)), finding.evidence
+    if needs & _CAME_BACK:
+        return False
+    if evidence.message is not None:
+        return True
+    return evidence.choice is None and evidence.index is None and bool(needs)
 
 
 def _cut(value: Any) -> Any:

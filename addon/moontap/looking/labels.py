@@ -4,18 +4,24 @@ Facts in, one line of `key=value;` out, see `capture.metadata.LABELS`; and what 
 later exchanges. Pure.
 """
 
+import re
 from collections.abc import Iterator
+from itertools import islice
 
 from moontap.looking.facts import Facts
 from moontap.report.text import lasted
 
 _LONG = 200  # characters of a value
+_MOST = 200  # tools, ids, answers: mitmproxy makes a text of them for each letter of a filter
+
+UNDER_WAY = re.compile(r"\b(?:waiting|streaming)=")
+"""In labels of an exchange that has not ended."""
 
 
 def labels_of(facts: Facts) -> str:
     """Only what applies, in this order. A `;` ends each value, so that `id=Bash_0;` finds it alone:
     the backslash of `id=Bash_0\\b` is lost in some of the places where filters are typed."""
-    return " ".join(f"{key}={_word(value)};" for key, value in dict.fromkeys(_pairs(facts)))
+    return " ".join(f"{key}={word(value)};" for key, value in dict.fromkeys(_pairs(facts)))
 
 
 def findings_of(facts: Facts) -> str:
@@ -25,28 +31,33 @@ def findings_of(facts: Facts) -> str:
 
 def answers_of(facts: Facts) -> list[list[str]]:
     """See `capture.metadata.ANSWERS`."""
+    answered = (call for call in facts.calls if call.id is not None and call.answer is not None)
     return [
-        [call.id, call.answer if call.latency_s is None else _took(call.answer, call.latency_s)]
-        for call in facts.calls
-        if call.id is not None and call.answer is not None
+        [
+            str(call.id),
+            str(call.answer) if call.latency_s is None else _took(call.answer, call.latency_s),
+        ]
+        for call in islice(answered, _MOST)
     ]
 
 
-def _took(answer: str, seconds: float) -> str:
+def _took(answer: object, seconds: float) -> str:
     return f"{answer} in {lasted(seconds)}"
 
 
 def _pairs(facts: Facts) -> Iterator[tuple[str, str]]:
-    for call in facts.calls:
-        yield "tool", call.tool
-    for call in facts.calls:
-        for id_ in (call.upstream_id, call.id):
-            if id_:
-                yield "id", id_
+    tools = dict.fromkeys(call.tool for call in facts.calls)
+    ids = dict.fromkeys(id_ for call in facts.calls for id_ in (call.upstream_id, call.id) if id_)
+    for key, values in (("tool", tools), ("id", ids)):
+        for value in islice(values, _MOST):
+            yield key, value
+    if more := sum(max(0, len(values) - _MOST) for values in (tools, ids)):
+        yield "more", str(more)
     for key, text in (
         ("session", facts.session),
         ("agent", facts.agent),
         ("model", facts.model),
+        ("exchange", facts.number),
         ("conversation", facts.conversation),
     ):
         if text:
@@ -72,6 +83,8 @@ def _pairs(facts: Facts) -> Iterator[tuple[str, str]]:
             yield key, text
     if ended := _ended(facts):
         yield "ended", ended
+    if facts.asked:
+        yield "waiting", "yes"
     if facts.streaming:
         yield "streaming", "yes"
 
@@ -91,7 +104,8 @@ def _ended(facts: Facts) -> str | None:
     return "unfinished" if facts.unfinished else None
 
 
-def _word(value: str) -> str:
+def word(value: str) -> str:
+    """A value of `key=value;`: shortened, and without what would end it."""
     cut = value[:_LONG]
     return "".join(
         one if one.isprintable() and not one.isspace() and one != ";" else "_" for one in cut

@@ -5,6 +5,7 @@ A running mitmweb in; the same page out, with a style more, and its script with 
 its filters know. Who may see it is decided as before. Whatever is not as expected stays as it is.
 """
 
+import hashlib
 import logging
 import re
 from pathlib import Path
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 STYLE = b"""
 <style>
 .flow-table { container-type: inline-size; }
-.flow-table:has(.col-comment) .col-path { width: clamp(80px, 42cqw - 170px, 440px); }
+.flow-table:has(.col-comment) .col-path { width: clamp(64px, 42cqw - 200px, 440px); }
 .flow-table .col-comment { width: auto; }
 .flow-table:has(.col-comment) .col-status { width: 58px; }
 .flow-table:has(.col-comment) :is(.col-size, .col-time) { width: 60px; }
@@ -54,12 +55,32 @@ _OURS = "moontap-"  # an address of its own: the browser may have kept the other
 def install(app: Any) -> None:
     """Serve the page so from now on; once an app. Never raises."""
     try:
-        if not app.settings.setdefault("moontap", False):
+        if "moontap" not in app.settings:
             ours = rf"/static/{_OURS}(index-[\w-]+\.js)"
             app.add_handlers(r".*", [(r"/", Page), (ours, Script)])  # before mitmweb's own
-            app.settings["moontap"] = True
+            app.settings["moontap"] = Scripts(Path(app.settings["static_path"]))
     except Exception:
         logger.debug("moontap: the page stays as mitmweb has it", exc_info=True)
+
+
+class Scripts:
+    """mitmweb's scripts with `~meta`: each is read and changed once. static: their folder."""
+
+    def __init__(self, static: Path) -> None:
+        self._static = static
+        self._made: dict[str, tuple[bytes, str] | None] = {}
+
+    def ours(self, name: str) -> tuple[bytes, str] | None:
+        """The script and its ETag; None where there is none, or none that we know."""
+        if name not in self._made:
+            try:
+                own = (self._static / name).read_bytes()
+            except OSError:
+                return None  # not kept: anybody may ask for any name
+            script = with_meta(own)
+            tag = f'"{hashlib.sha256(script).hexdigest()}"'
+            self._made[name] = (script, tag) if script != own else None
+        return self._made[name]
 
 
 class Page(IndexHandler):
@@ -68,7 +89,7 @@ class Page(IndexHandler):
     def get(self) -> None:
         """Write it. Raises what mitmweb's own raises."""
         page = self.render_string("../index.html")
-        self.finish(styled(page, Path(self.settings["static_path"])))
+        self.finish(styled(page, self.settings["moontap"]))
 
     post = get
 
@@ -76,30 +97,34 @@ class Page(IndexHandler):
 class Script(tornado.web.RequestHandler):
     """mitmweb's script with `~meta`, for anybody, as mitmweb has its own."""
 
+    _tag: str | None = None
+
     def get(self, name: str) -> None:
-        """Write it. name: of a file beside mitmweb's own, and nowhere else."""
-        try:
-            script = (Path(self.settings["static_path"]) / name).read_bytes()
-        except OSError:
+        """Write it, where the browser has not got it. name: of a file beside mitmweb's own, and
+        nowhere else."""
+        made = self.settings["moontap"].ours(name)
+        if made is None:
             self.send_error(404)
             return
+        script, self._tag = made
         self.set_header("Content-Type", "text/javascript")
-        self.finish(with_meta(script))
+        self.finish(script)
+
+    head = get
+
+    def compute_etag(self) -> str | None:
+        """As tornado asks for it."""
+        return self._tag
 
 
-def styled(page: bytes, static: Path) -> bytes:
-    """The page with our style and, where that is another one, our script. static: mitmweb's folder
-    of scripts."""
+def styled(page: bytes, scripts: Scripts) -> bytes:
+    """The page with our style and, where that is another one, our script."""
     head, end, rest = page.partition(b"</head>")
     if not end:
         return page
-    if found := _SCRIPT.search(head):
-        try:
-            script = (static / found[2].decode().rstrip('"')).read_bytes()
-        except OSError:
-            script = b""
-        if with_meta(script) != script:
-            head = _SCRIPT.sub(rb"\1" + _OURS.encode() + rb"\2", head)
+    found = _SCRIPT.search(head)
+    if found and scripts.ours(found[2].decode().rstrip('"')):
+        head = _SCRIPT.sub(rb"\1" + _OURS.encode() + rb"\2", head)
     return head + STYLE + end + rest
 
 

@@ -2,7 +2,8 @@
 
 Lines in. The console shows a command's result over its list; mitmweb shows it in one line of JSON,
 so that there the lines go to the event log, and the result says the gist and where the rest is. A
-file in the run's folder has all of it. Masked; never wider than the window, save for ids.
+file in the run's folder has all of it, and where it has not, the result says so. Masked; never
+wider than the window, save for ids.
 """
 
 import logging
@@ -19,7 +20,7 @@ from mitmproxy import ctx
 from moontap.capture.recorder import Recorder
 from moontap.care.outfile import Refused, write
 from moontap.looking.views.page import wrapped
-from moontap.report.text import plain
+from moontap.report.text import plain, short
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,12 @@ _LOG_COLUMNS = 132  # of mitmweb's event log, at 1,280 pixels, without its times
 _MOST_SHOWN = 500  # rows of an overlay; each is a widget
 _MOST_LOGGED = 200  # lines that mitmweb gets one by one, where a file has the rest
 _MOST_LOGGED_ALONE = 2000  # and where none has
+_LONGEST = 700  # characters of a gist
 _TRIES = 100
+
+
+class NoFile(Exception):
+    """What was to be in a file is not; one line that says why."""
 
 
 class Output:
@@ -51,6 +57,7 @@ class Output:
         gist: str,
         lines: Sequence[str],
         *,
+        more: Sequence[str] = (),
         whole: bytes | None = None,
         suffix: str = ".txt",
         path: Path | None = None,
@@ -58,47 +65,61 @@ class Output:
     ) -> list[str]:
         """The command's result. about: the command's last word, for the log and the file's name.
 
-        lines: to be shown. whole: what the file holds, where that is not the lines. path: of a
-        file that is there already. where: how the file is named in the result: `{path}`, or
-        `{word}`, as a shell takes it.
+        lines: to be shown. more: those that only the file has, behind them. whole: what the file
+        holds, where that is not the lines. path: of a file that is there already. where: how the
+        file is named in the result: `{path}`, or `{word}`, as a shell takes it.
+
+        Raises NoFile where `whole` could not be written. Where lines could not, the result says so.
         """
         mask = self._recorder().mask
-        lines = [mask(plain(line)) for line in lines]
-        gist = mask(plain(gist))
-        content = whole if whole is not None else "".join(f"{one}\n" for one in [gist, *lines])
+        lines, more = ([mask(plain(line)) for line in some] for some in (lines, more))
+        gist = short(mask(plain(gist)), _LONGEST)
+        if whole is None:
+            content = "".join(f"{one}\n" for one in (gist, *lines, *more)).encode(errors="replace")
+        else:
+            content = whole
+        said = [gist]
         if path is None and (lines or whole):
-            path = self.keep(about, content, suffix)
-        named = where.format(path=path, word=shlex.quote(str(path))) if path else ""
+            try:
+                path = self.keep(about, content, suffix)
+            except NoFile as error:
+                if whole is not None:
+                    raise
+                said.append(f"NOT in a file: {mask(plain(str(error)))}")
+        if path:
+            # A browser is in no folder: the path is whole.
+            named = where.format(path=_shown(path), word=_shown(path, shlex.quote))
+            said.append(mask(plain(named)))
         if _shows_results():
-            head = [*wrapped(gist, self.columns), *([named] if path else [])]
+            head = [*wrapped(gist, self.columns), *said[1:]]
             return [*head, *_cut(lines, _MOST_SHOWN, path)]
-        logger.info("moontap.%s: %s", about, "; ".join(filter(None, (gist, named))))
+        logger.info("moontap.%s: %s", about, "; ".join(said))
         for line in _cut(lines, _MOST_LOGGED if path else _MOST_LOGGED_ALONE, path):
             logger.info("%s", line)
-        if path:
-            return [f"{gist}; {named}"]
-        return [f"{gist}; see the event log" if lines else gist]
+        if lines and not path:
+            said.append("see the event log")
+        return ["; ".join(said)]
 
-    def keep(self, about: str, content: str | bytes, suffix: str) -> Path | None:
-        """A new file of mode 0600 in the run's folder; None where nothing is kept on disk, or where
-        it cannot be, which is said."""
-        content = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    def keep(self, about: str, content: bytes, suffix: str) -> Path | None:
+        """A new file of mode 0600 in the run's folder; None where nothing is kept on disk. Raises
+        NoFile."""
         try:
             path = self.name(about, suffix)
             if path:
                 write(path, [content], force=False)
             return path
-        except (OSError, Refused) as error:
-            logger.warning("moontap: the result is not in a file: %s", error)
-            return None
+        except Refused as error:
+            raise NoFile(str(error)) from None
+        except OSError as error:
+            raise NoFile(f"{error.filename or about}: {error.strerror or error}") from None
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a folder for files."""
+        """Whether there is to be a folder for files."""
         try:
             return self._recorder().place() is not None
         except OSError:
-            return False
+            return True
 
     def name(self, about: str, suffix: str) -> Path | None:
         """A path in the run's folder that is free; None where nothing is kept on disk. Raises
@@ -107,8 +128,6 @@ class Output:
         if folder is None:
             return None
         folder = folder.absolute()
-        with suppress(ValueError):  # as a person would type it
-            folder = folder.relative_to(Path.cwd())
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for number in range(1, _TRIES):
             more = f"-{number}" if number > 1 else ""
@@ -116,6 +135,13 @@ class Output:
             if not path.exists():
                 return path
         raise OSError(f"there are {_TRIES} files of this second")
+
+
+def _shown(path: Path, quoted: Callable[[str], str] = str) -> str:
+    """Wherever one stands, and as short as can be."""
+    with suppress(RuntimeError, ValueError):  # there is no home; it is not there
+        return f"~/{quoted(str(path.relative_to(Path.home())))}"
+    return quoted(str(path))
 
 
 def _shows_results() -> bool:
@@ -127,5 +153,5 @@ def _cut(lines: Sequence[str], most: int, path: Path | None) -> list[str]:
     if len(lines) <= most:
         return list(lines)
     left = len(lines) - most
-    where = f"in {path}" if path else "not shown; give fewer flows"
+    where = f"in {plain(_shown(path))}" if path else "not shown; give fewer flows"
     return [*lines[:most], f"… {left:,} more lines, {where}"]

@@ -4,8 +4,10 @@ A mitmproxy flow in, the plain data of `views.shown` out; live, finished, broken
 or without moontap's metadata. Raises ValueError, with the reason, for what it cannot read.
 """
 
+import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from mitmproxy import http
 
@@ -13,11 +15,15 @@ from moontap import ids
 from moontap.capture import metadata
 from moontap.capture.exchange import client_request, looks_streamed
 from moontap.capture.pairlog import ended, request_id
+from moontap.findings.types import Severity
 from moontap.identity import identify
+from moontap.looking.facts import Facts, FindingFact
 from moontap.looking.views.shown import ShownReply, ShownRequest, ShownStream
 from moontap.wire import encoding
 from moontap.wire.protocol import Wire, of_request, read_ids, read_stream
 from moontap.wire.types import Reply
+
+logger = logging.getLogger(__name__)
 
 
 def wire_of(flow: http.HTTPFlow) -> Wire | None:
@@ -25,8 +31,8 @@ def wire_of(flow: http.HTTPFlow) -> Wire | None:
     return of_request(flow.request.method, flow.request.path)
 
 
-def request_of(flow: http.HTTPFlow) -> ShownRequest:
-    """What was sent. Raises ValueError."""
+def request_of(flow: http.HTTPFlow, facts: Facts | None = None) -> ShownRequest:
+    """What was sent. facts: what the run has come to know of it. Raises ValueError."""
     wire, kept = _paired(flow), metadata.settled(flow.metadata)
     body = client_request(flow, kept)
     request = wire.read_request(body)
@@ -39,15 +45,17 @@ def request_of(flow: http.HTTPFlow) -> ShownRequest:
         new=kept.get(metadata.NEW),
         session=kept.get(metadata.SESSION) or identity.session,
         agent=identity.agent,
-        findings=_findings(kept.get(metadata.FINDINGS)),
+        exchange=facts.number if facts else None,
+        conversation=facts.conversation if facts else None,
+        findings=_findings(facts, kept.get(metadata.FINDINGS)),
         healed=len(kept.get(metadata.HEALED, ())),
         reminded=metadata.REMINDED in kept,
         blocked=kept.get(metadata.BLOCKED),
     )
 
 
-def reply_of(flow: http.HTTPFlow) -> ShownReply:
-    """What came back, as far as it came. Raises ValueError."""
+def reply_of(flow: http.HTTPFlow, facts: Facts | None = None) -> ShownReply:
+    """What came back, as far as it came; facts as above. Raises ValueError."""
     wire, kept = _paired(flow), metadata.settled(flow.metadata)
     response, body = _response(flow)
     streamed = looks_streamed(response, body)
@@ -59,7 +67,7 @@ def reply_of(flow: http.HTTPFlow) -> ShownReply:
         sent = read_ids(wire, raw) if streamed else wire.reader().whole(raw)
     upstream_ids = _upstream_ids(sent, reply)
     end, asked = ended(flow), flow.request.timestamp_end
-    live = _is_live(flow)
+    live = is_live(flow)
     # What breaks off after its end is no loss: the OpenAI SDK hangs up at `[DONE]`.
     cut = bool(kept.get(metadata.INCOMPLETE) or flow.error) and not live and not reply.complete
     return ShownReply(
@@ -69,13 +77,14 @@ def reply_of(flow: http.HTTPFlow) -> ShownReply:
         status=response.status_code,
         streamed=streamed,
         upstream_ids=upstream_ids,
-        used=_used(wire, flow, upstream_ids),
+        used=_used(wire, flow, kept, upstream_ids),
         live=live,
         cut=cut,
         trouble=flow.error.msg if flow.error and cut else None,
         seconds=max(0.0, end - asked) if end and asked and not live else None,
         request_id=request_id(flow),
-        findings=_findings(kept.get(metadata.FINDINGS)),
+        exchange=facts.number if facts else None,
+        findings=_findings(facts, kept.get(metadata.FINDINGS)),
         results=_results(kept.get(metadata.ANSWERS, ()), reply),
         blocked=kept.get(metadata.BLOCKED),
     )
@@ -102,7 +111,7 @@ def stream_of(flow: http.HTTPFlow) -> ShownStream:
         untimed = "the tap did not record this"
     elif sum(size for size, _ in chunks) != len(plain):
         untimed = "the body came compressed, and its chunks do not tell when an event came"
-    live = _is_live(flow)
+    live = is_live(flow)
     return ShownStream(
         wire=wire,
         body=body,
@@ -133,18 +142,21 @@ def _read(wire: Wire, body: bytes, streamed: bool) -> Reply:
     return read_stream(wire, body) if streamed else wire.reader().whole(body)
 
 
-def _is_live(flow: http.HTTPFlow) -> bool:
+def is_live(flow: http.HTTPFlow) -> bool:
     """Whether its reply is still coming."""
     response = flow.response
     return bool(flow.live and response and not response.timestamp_end and not flow.error)
 
 
-def _used(wire: Wire, flow: http.HTTPFlow, upstream_ids: Sequence[str | None]) -> frozenset[str]:
+def _used(
+    wire: Wire, flow: http.HTTPFlow, kept: Mapping[str, Any], upstream_ids: Sequence[str | None]
+) -> frozenset[str]:
     """The ids that the history holds, and those of the reply that it holds as the tap made them
     anew: it was told of `Bash_0_tq4k2xw7m3a`, and upstream had sent `Bash_0`."""
     try:
-        history = set(wire.read_request(client_request(flow)).call_ids)
-    except ValueError:  # the reply can be shown all the same
+        history = set(wire.read_request(client_request(flow, kept)).call_ids)
+    except Exception as error:  # whatever it is, the reply can be shown all the same
+        logger.debug("moontap: a history was not read", exc_info=error)
         return frozenset()
     readable = {ids.readable(id_) for id_ in history}
     again = {id_ for id_ in upstream_ids if id_ and ids.safe(id_) in readable}
@@ -182,5 +194,13 @@ def _results(answers: Iterable[Sequence[str]], reply: Reply) -> list[str | None]
     return [by_id[call.id].popleft() if call.id in certain else None for call in reply.calls]
 
 
-def _findings(kept: str | None) -> list[str]:
-    return kept.split(", ") if kept else []
+def _findings(facts: Facts | None, kept: str | None) -> Sequence[FindingFact]:
+    """kept: see `capture.metadata.FINDINGS`."""
+    if facts and facts.findings:
+        return tuple(facts.findings)
+    said = (one.partition(" ") for one in kept.split(", ")) if kept else ()
+    return [
+        FindingFact(code, severity, "", "", f"docs/findings.md#{code}")
+        for severity, _, code in said
+        if severity in set(Severity)
+    ]

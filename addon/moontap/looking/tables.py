@@ -18,10 +18,10 @@ from moontap.report.text import latency, plain, short
 WIDE = 132
 """Columns from which a pair takes one line; below it takes two or three."""
 
-WAITING = "waiting"
+WAITING = "no result yet"
 """The status of a call whose result has not come yet; the others are those of `pairs.jsonl`."""
 
-_MEANT = {WAITING: "without a result so far", "error": "failed"}
+_MEANT = {"error": "failed"}
 
 _MOST = 400  # characters of a value that are looked at
 _LEAST = 16  # columns of arguments and result
@@ -186,13 +186,17 @@ def _call(row: _Row, width: int) -> str:
 # findings
 
 
-def findings_of(exchanges: Iterable[Facts]) -> list[tuple[int | None, FindingFact]]:
+type Found = tuple[int | None, FindingFact]
+"""A finding with the number of its exchange."""
+
+
+def findings_of(exchanges: Iterable[Facts]) -> list[Found]:
     """The findings with the number of their exchange; the worst first, else in their order."""
     found = [(facts.number, finding) for facts in exchanges for finding in facts.findings]
     return sorted(found, key=lambda one: Severity(one[1].severity).rank, reverse=True)
 
 
-def findings_gist(found: Sequence[tuple[int | None, FindingFact]]) -> str:
+def findings_gist(found: Sequence[Found]) -> str:
     """`2 findings: 1 error (id-reused), 1 info (stream-slow)`."""
     if not found:
         return "nothing was found"
@@ -210,22 +214,48 @@ def _of_severity(count: int, severity: str) -> str:
     return f"{count} info" if severity == Severity.INFO else counted(count, plain(severity))
 
 
-def findings_table(found: Sequence[tuple[int | None, FindingFact]], width: int) -> list[str]:
+def findings_table(found: Sequence[Found], width: int) -> list[str]:
     """Code and severity in a line, below it what was seen, what to do, and where it is explained.
 
     What to do is said once for each code: it is the same for all.
     """
-    lines: list[str] = []
+    return list(_findings(((one, [one]) for one in found), width))
+
+
+def findings_in_short(found: Sequence[Found], width: int) -> list[str]:
+    """The same with one entry for all of a code and severity: how often, from which exchange to
+    which, and what the last of them says. A loop of hundreds finds hundreds."""
+    alike: dict[tuple[str, str], list[Found]] = {}
+    for one in found:
+        alike.setdefault((one[1].severity, one[1].code), []).append(one)
+    return list(_findings(((_last(group), group) for group in alike.values()), width))
+
+
+def _findings(entries: Iterable[tuple[Found, Sequence[Found]]], width: int) -> Iterator[str]:
+    """Entries: the finding that is told, and all that it stands for."""
     told = set[tuple[str, str]]()
-    for number, one in found:
-        where = "" if number is None else f"  exchange {number}"
-        lines.append(f"{plain(one.severity)}  {plain(one.code)}{where}")
-        lines += _paragraph("", one.message, width)
+    for (_, one), group in entries:
+        yield "  ".join(filter(None, (plain(one.severity), plain(one.code), _where(group))))
+        yield from _paragraph("", one.message, width)
         if (one.code, one.remedy) not in told:
             told.add((one.code, one.remedy))
-            lines += _paragraph("do: ", one.remedy, width)
-            lines.append(f"  see: {plain(one.link)}")
-    return lines
+            yield from _paragraph("do: ", one.remedy, width)
+            yield f"  see: {plain(one.link)}"
+
+
+def _last(group: Sequence[Found]) -> Found:
+    return max(reversed(group), key=lambda one: one[0] or 0)
+
+
+def _where(group: Sequence[Found]) -> str:
+    """`105 times, exchanges 3 to 107`."""
+    numbers = sorted({number for number, _ in group if number is not None})
+    often = f"{len(group):,} times" if len(group) > 1 else ""
+    if not numbers:
+        return often
+    first, last = numbers[0], numbers[-1]
+    span = f"exchange {first}" if first == last else f"exchanges {first} to {last}"
+    return f"{often}, {span}" if often else span
 
 
 def _paragraph(lead: str, text: str, width: int) -> Iterator[str]:

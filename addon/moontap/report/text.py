@@ -5,8 +5,10 @@ Any value in, one line out. What would move a cursor or change a colour is shown
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
+_FEW = 16
 _COMMAND = re.compile(r"^((?:[^\S\n]|\x1b\[[\d;]*+m)*+)(::)", re.M)
 
 
@@ -15,7 +17,17 @@ def plain(text: str) -> str:
     and printing it would let the model's tools write to the person's screen."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+    return spelled(text, _escaped)
+
+
+def spelled(text: str, escape: Callable[[str], str]) -> str:
+    """A text with what is not printable spelled by `escape`, which says something printable."""
+    odd = {ord(one): escape(one) for one in set(text) if not one.isprintable()}
+    if len(odd) > _FEW:
+        return text.translate(odd)
+    for one, said in odd.items():  # megabytes of them in a hundredth of the time
+        text = text.replace(chr(one), said)
+    return text
 
 
 def harmless(text: str) -> str:

@@ -129,6 +129,7 @@ async def running(
             await _started(task, ready)
             yield master, task
         finally:
+            await _begun(task, ready)
             master.shutdown()
             await asyncio.wait({task})
         task.result()
@@ -153,10 +154,16 @@ class _Ready:
         self.event.set()
 
 
-async def _started(task: "asyncio.Task[None]", ready: _Ready) -> None:
+async def _begun(task: "asyncio.Task[None]", ready: _Ready) -> None:
+    """Wait until it runs, or has ended. Left before that, a listener of mitmproxy's that is just
+    being made answers an interpreter that is gone: Ctrl-C was a segmentation fault."""
     waiter = asyncio.create_task(ready.event.wait())
     await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
     waiter.cancel()
+
+
+async def _started(task: "asyncio.Task[None]", ready: _Ready) -> None:
+    await _begun(task, ready)
     if task.done():
         try:
             task.result()

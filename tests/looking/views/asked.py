@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from moontap.looking.facts import FindingFact
 from moontap.looking.views.shown import ShownRequest
 from moontap.wire.protocol import ANTHROPIC, OPENAI
 from tests.samples import dump
@@ -49,6 +50,11 @@ def messages(history: Sequence[Any], ask: dict[str, Any] | None = None, **more: 
 def chat(history: Sequence[Any], ask: dict[str, Any] | None = None, **more: Any) -> Any:
     """The same of Chat Completions."""
     return _shown(OPENAI, history, ask, more)
+
+
+def known(severity: str, code: str) -> FindingFact:
+    """As much of a finding as a flow's metadata tells."""
+    return FindingFact(code, severity, "", "", f"docs/findings.md#{code}")
 
 
 def _shown(

@@ -16,13 +16,14 @@ from tests.looking.views.asked import (
     user,
 )
 
+FITS = "fits together"
 PAIR = [assistant(use("Bash_0")), user(result("Bash_0"))]
 
 HISTORIES = [
     # history, what is said of it as a whole
-    ([user("go")], "none"),
-    ([user("go"), *PAIR], "none"),
-    ([*PAIR, assistant(use("Bash_1")), user(result("Bash_1"))], "none"),
+    ([user("go")], FITS),
+    ([user("go"), *PAIR], FITS),
+    ([*PAIR, assistant(use("Bash_1")), user(result("Bash_1"))], FITS),
     ([*PAIR, *PAIR], "1 id reused"),
     ([*PAIR, *PAIR, *PAIR], "1 id reused"),
     ([assistant(use("a"), use("b")), user(result("b"), result("a"))] * 2, "2 ids reused"),
@@ -44,9 +45,11 @@ HISTORIES = [
     ([assistant(use(None)), user(result(None))], "1 call without id"),
     ([assistant(use("undefined")), user(result("undefined"))], "1 call without id"),
     ([assistant("hm"), user("(no content)")], "1 empty turn"),
-    ([user("<system-reminder>x</system-reminder>")], "none"),
+    ([user("<system-reminder>x</system-reminder>")], FITS),
     ([{"role": "usr", "content": "go"}], "1 malformed message"),
 ]
+
+FITS = "fits together"
 
 
 def _marks(history: list[Any]) -> Marks:
@@ -56,7 +59,7 @@ def _marks(history: list[Any]) -> Marks:
 @pytest.mark.parametrize(("history", "said"), HISTORIES)
 def test_says_how_many_there_are(history: list[Any], said: str) -> None:
     assert str(_marks(history)).startswith(said)
-    assert said != "none" or str(_marks(history)) == "none"
+    assert said != FITS or str(_marks(history)) == FITS
 
 
 def test_the_same_for_chat_completions() -> None:

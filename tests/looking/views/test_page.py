@@ -6,6 +6,7 @@ import time
 import pytest
 
 from moontap.looking.views.page import WIDTH, Page, folded, paired, wrapped
+from moontap.looking.views.words import columns
 
 
 def page_of(name: str, text: str, fold: int | None = 60) -> list[str]:
@@ -152,14 +153,18 @@ def test_escapes_do_not_make_a_line_wider() -> None:
         (
             '{"a":1,',
             [
-                "a: |  # not valid JSON: Expecting property name enclosed in double quotes, "
-                "character 7",
+                "a: |",
+                "  # not valid JSON: Expecting property name enclosed in double quotes,",
+                "  # character 7",
                 '  {"a":1,',
             ],
         ),
         ("NaN", ["a: |  # not valid JSON: NaN is not JSON", "  NaN"]),
         ('{"a":1}}', ["a: |  # not valid JSON: Extra data, character 7"]),
-        ("[" * 200 + "]" * 200, ["a: |  # nested too deeply to be set out; 400 characters, 340"]),
+        (
+            "[" * 200 + "]" * 200,
+            ["a: |", "  # nested too deeply to be set out; 400 characters, 340"],
+        ),
     ],
 )
 def test_json_is_set_out(text: str, lines: list[str]) -> None:
@@ -199,7 +204,7 @@ def test_a_long_value_in_one_line_is_cut() -> None:
     full = Page(None)
     full.field("id", "i" * 300)
     cut = "i" * 200 + "…"
-    assert str(page) == f"id: {cut}  # rewritten; 300 characters: see Moontap-full\n"
+    assert str(page) == f"id: {cut}\n  # rewritten\n  # 300 characters: see Moontap-full\n"
     assert str(full) == "id: " + "i" * 300 + "\n"
 
 
@@ -212,14 +217,27 @@ def test_prose_goes_on_further_in() -> None:
     assert len(lines) == 3
 
 
-def test_a_finding_names_where_it_is_explained() -> None:
+@pytest.mark.parametrize(
+    ("value", "notes", "lines"),
+    [
+        ("a", ["b", "c"], ["name: a  # b; c"]),
+        ("a" * 64, ["b", "c"], ["name: " + "a" * 64, "  # b", "  # c"]),
+        ("word " * 15 + "end", ["b"], ["name: " + "word " * 13, "  word word end  # b"]),
+        # An id is looked for as one word.
+        ("i" * 90 + " x", [], ["name: " + "i" * 90 + " x"]),
+        ("a", ["word " * 20], ["name: a", "  # " + "word " * 13 + "word", "  # " + "word " * 6]),
+    ],
+)
+def test_a_field_is_no_wider_than_the_page(value: str, notes: list[str], lines: list[str]) -> None:
     page = Page()
-    page.findings(["error id-reused", "info id-reused-in-response"])
-    assert str(page).splitlines() == [
-        "findings:",
-        "  error id-reused  # docs/findings.md#id-reused",
-        "  info id-reused-in-response  # docs/findings.md#id-reused-in-response",
-    ]
+    page.field("name", value, *notes)
+    assert str(page).splitlines() == [line.rstrip() for line in lines]
+
+
+def test_wide_and_deep_json_fits() -> None:
+    deep = '{"a":' * 60 + '"word"' + "}" * 60
+    for text in ('{"a": "%s"}' % ("你" * 70), deep):
+        assert max(map(columns, page_of("arguments", text, 600))) <= WIDTH
 
 
 def test_halves_that_do_not_stand_together_stay() -> None:

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from moontap.looking.facts import FindingFact
 from moontap.looking.views.page import FOLD
 from moontap.looking.views.reply import reply_page
 from moontap.looking.views.shown import ShownReply
 from moontap.looking.views.usage import usage_words
 from moontap.wire.protocol import ANTHROPIC, OPENAI, Wire, read_stream
+from tests.looking.views.asked import known
 from tests.samples import chat_events, chat_whole, dump, messages_events, messages_whole
 
 
@@ -86,7 +88,7 @@ message id: cmpl-x1
             upstream_ids=["Bash_0", None],
             used=frozenset(("Bash_0",)),
             results=["ok in 0.4 s", None],
-            findings=["error id-reused", "info slow"],
+            findings=[known("error", "id-reused"), known("info", "slow")],
         ),
         """\
 reply: (no model), whole
@@ -414,7 +416,7 @@ def test_whatever_is_hostile_stands_as_an_escape(evil: str) -> None:
         upstream_ids=[f"u{evil}"],
         trouble=f"t{evil}",
         request_id=f"r{evil}",
-        findings=[f"error {evil}"],
+        findings=[FindingFact(f"c{evil}", "error", m, m, m) for m in ("", f"m{evil}")],
         results=[f"ok{evil}"],
         blocked=f"b{evil}",
     )
@@ -427,4 +429,4 @@ def test_whatever_is_hostile_stands_as_an_escape(evil: str) -> None:
 @pytest.mark.parametrize("arguments", ["[" * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_deep_arguments_are_shown(arguments: str) -> None:
     page = reply_page(call(arguments))
-    assert "  arguments: |  # nested too deeply to be set out" in page
+    assert "  arguments: |\n    # nested too deeply to be set out" in page

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ from moontap.looking.views.shown import ShownRequest
 from moontap.looking.views.words import columns
 from moontap.rules import Rules
 from moontap.wire.protocol import ANTHROPIC, OPENAI
-from tests.looking.views.asked import assistant, calls, chat, messages, result, tool, use, user
+from tests.looking.views.asked import (
+    assistant,
+    calls,
+    chat,
+    known,
+    messages,
+    result,
+    tool,
+    use,
+    user,
+)
 
 FLOWS = sorted((Path(__file__).parents[3] / "flows").glob("*.flow"))
 PNG = {"type": "base64", "media_type": "image/png", "data": "A" * 16_460}
@@ -93,7 +104,8 @@ CHAT_ASK = {
 }
 
 PAGE = """\
-request: kimi-k3, streamed, 7 messages, 3 tools, 1,234 bytes, 18,906 unpacked
+request: kimi-k3, streamed, 7 messages, 3 tools, 1,234 bytes, 18,906
+  unpacked
 session: 1f2e
 agent: a1
 findings:
@@ -101,7 +113,7 @@ findings:
   info result-duplicated  # docs/findings.md#result-duplicated
 tap: made ids of the history unique (2 places)
 guard: added a reminder for the model, which is not shown here
-marks: 2 ids reused, 2 calls without result, 1 result without call,
+history: 2 ids reused, 2 calls without result, 1 result without call,
   1 doubled result
 
 new: messages 5 to 6
@@ -157,7 +169,7 @@ system: 23 characters: You are an agent. Help.
 CHAT_PAGE = """\
 request: kimi-k3, whole, 9 messages, 1 tool, 1,234 bytes
 guard: answered this itself, upstream was not asked: blocked_no_progress
-marks: 1 id reused, 1 call without result, 1 result without call,
+history: 1 id reused, 1 call without result, 1 result without call,
   1 empty turn
 
 new: messages 5 to 8
@@ -194,7 +206,7 @@ temperature: 0.6
 
 FULL_PAGE = """\
 request: kimi-k3, streamed, 5 messages, 2 tools, 1,234 bytes
-marks: 1 id reused, 1 call without result, 1 result without call
+history: 1 id reused, 1 call without result, 1 result without call
 
 new: messages 3 to 4
   message 3: assistant
@@ -264,7 +276,7 @@ def test_a_page_of_messages() -> None:
         ASK,
         session="1f2e",
         agent="a1",
-        findings=["error id-reused", "info result-duplicated"],
+        findings=[known("error", "id-reused"), known("info", "result-duplicated")],
         healed=2,
         reminded=True,
     )
@@ -322,6 +334,9 @@ def test_what_is_new(history: list[Any], known: int | None, new: str) -> None:
     assert (len(parts) == 2) == (begins > 0)
 
 
+LOST = replace(known("error", "pair-dropped-by-client"), of_request=True)
+
+
 @pytest.mark.parametrize(
     ("more", "line"),
     [
@@ -338,7 +353,12 @@ def test_what_is_new(history: list[Any], known: int | None, new: str) -> None:
             {"blocked": "blocked_limit"},
             "guard: answered this itself, upstream was not asked: blocked_limit",
         ),
-        ({}, "marks: none"),
+        ({"exchange": 2, "conversation": 3}, "conversation: 3"),
+        ({"exchange": 2}, "exchange: 2"),
+        ({}, "history: fits together"),
+        ({"findings": [LOST]}, "history: fits together  # but see findings"),
+        ({"findings": [replace(LOST, severity="info")]}, "history: fits together"),
+        ({"findings": [replace(LOST, of_request=False)]}, "history: fits together"),
         ({}, "tools: none"),
     ],
 )
@@ -382,7 +402,9 @@ def test_the_head(more: dict[str, Any], line: str) -> None:
         ([assistant({**use("a"), "input": None})], None, ["      arguments: null"]),
         ([user("")], None, ["  message 0: user  # empty turn"]),
         ([{"role": "usr", "content": "x"}], None, ['    # malformed: role is "usr"']),
+        ([assistant("")], None, ["  message 0: assistant  # says nothing"]),
         # In short.
+        ([assistant(""), *STEP], None, ["  0 assistant:  # says nothing"]),
         ([user(""), *STEP], None, ["  0 user:  # empty turn"]),
         ([{"role": "usr", "content": "x"}, *STEP], None, ["  0 usr: x", "    # malformed: role"]),
         ([user("<system-reminder>x</system-reminder>"), *STEP], None, ["  0 user: <system-re"]),
@@ -426,8 +448,50 @@ def test_saved_flows_show_as_conversations(path: Path) -> None:
         assert "shown raw" not in shown.text
         for id_ in reading.request_of(flow).request.call_ids:
             assert id_ in shown.text
-        wide = [line for line in shown.text.splitlines() if columns(line) > 76]
-        assert [line for line in wide if '": ' not in line and " JSON: " not in line] == []
+        reply = contentviews.prettify_message(flow.response, flow).text if flow.response else ""
+        lines = f"{shown.text}\n{reply}".splitlines()
+        wide = [line for line in lines if columns(line) > 76]
+        assert wide == []
+
+
+REMINDER = f"<system-reminder>\nAs you answer, {'x' * 300}\n</system-reminder>"
+FOLDED = "text: <system-reminder> As you answ…  # 352 characters: see Moontap-full"
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines"),
+    [
+        ([REMINDER, "Go on."], [FOLDED, "text: |", "  Go on."]),
+        ([f"{REMINDER}\n\nGo on."], [FOLDED, "text: |", "  Go on."]),
+        ([f"Go on.\n{REMINDER}{REMINDER}"], ["text: |", "  Go on.", FOLDED, FOLDED]),
+        (
+            ["<system-reminder>Be brief.</system-reminder>\n"],
+            ["text: <system-reminder>Be brief.</system-reminder>"],
+        ),
+        # One that nothing closes.
+        (["<system-reminder>\nAs you answer" + "y" * 321], [FOLDED]),
+        (["Say <system-reminder"], ["text: |", "  Say <system-reminder"]),
+    ],
+)
+def test_what_a_person_has_typed_is_not_lost_among_reminders(
+    texts: list[str], lines: list[str]
+) -> None:
+    blocks = [{"type": "text", "text": text} for text in texts]
+    shown = messages([{"role": "user", "content": blocks}])
+    page = request_page(shown).split("  message 0: user\n")[1].split("\n\n")[0].splitlines()
+    assert page == ["    " + line for line in lines]
+    full = "".join(request_page(shown, None).split())
+    assert all("".join(text.split()) in full for text in texts)
+
+
+def test_a_reminder_does_not_take_the_place_of_a_results_end() -> None:
+    said = "line\n" * 100 + f"It failed.\n{REMINDER}"
+    shown = messages([assistant(use("a")), user(result("a", said))])
+    page = request_page(shown)
+    assert "result: ok in message 1  # 863 characters: see Moontap-full\n" in page
+    assert "\n        It failed.\n        <system-reminder> As you answer, xxx" in page
+    assert page.count("x") < 80
+    assert "x" * 60 in request_page(shown, None)
 
 
 def test_what_is_hostile_is_harmless() -> None:

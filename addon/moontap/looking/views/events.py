@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from moontap.looking.views.gist import Gist, Gists, quoted
-from moontap.looking.views.page import WIDTH, Page
+from moontap.looking.views.page import FOLD, WIDTH, Page
 from moontap.looking.views.shown import ShownStream
 from moontap.looking.views.words import joined
 from moontap.report.text import plain
@@ -27,6 +27,7 @@ SILENCE = 1000.0
 _TIME, _SIZE = 5, 5  # columns at the least
 # Where a line may be broken: an id and what it has become stay together.
 _BLANK = re.compile("(?<! id)(?<! ->) (?!->)")
+_FIRST, _LAST = 500, 2000  # lines; a long reply has a few hundred
 _EXCERPT = 20  # characters that a text has at least
 _COMMENT = 40
 
@@ -56,16 +57,26 @@ class _Row:
     texts: list[str] = field(default_factory=list)
 
 
-def events_page(shown: ShownStream) -> str:
-    """The page."""
+def events_page(shown: ShownStream, fold: int | None = FOLD) -> str:
+    """The page. fold: None shows all of thousands of lines."""
     page = Page(None)
     pieces = _pieces(shown.upstream)
     theirs = pieces if shown.body == shown.upstream else _pieces(shown.body)
     _head(page, shown, pieces, theirs)
     rows = list(_folded(_rows(shown, pieces, theirs)))
-    columns = _Columns(rows)
+    left = 0 if fold is None else max(0, len(rows) - _FIRST - _LAST)
+    first, final = (rows[:_FIRST], rows[-_LAST:]) if left else (rows, [])
+    columns = _Columns([*first, *final])
     page.line(columns.line("ms", "bytes", "event"))
-    last = 0.0
+    _table(page, columns, first)
+    if left:
+        page.line(columns.line("", "", f"[… {left:,} lines: moontap_fold=0 shows them …]"))
+        _table(page, columns, final, rows[-_LAST - 1].last or 0.0)
+    return str(page)
+
+
+def _table(page: Page, columns: "_Columns", rows: list[_Row], last: float = 0.0) -> None:
+    """last: when the event before them came."""
     for row in rows:
         if row.first is not None and row.first - last > SILENCE:
             silence = f"… {(row.first - last) / 1000:.1f} s of silence"
@@ -73,7 +84,6 @@ def events_page(shown: ShownStream) -> str:
         last = last if row.last is None else row.last
         for line in columns.lines(row):
             page.line(line)
-    return str(page)
 
 
 def _head(page: Page, shown: ShownStream, pieces: list[_Piece], theirs: list[_Piece]) -> None:

@@ -7,10 +7,19 @@ Messages with their marks in, lines on a page out. Pure.
 from collections.abc import Iterable, Sequence
 
 from moontap.findings.naming import counted
-from moontap.findings.reminders import without_reminders
+from moontap.findings.reminders import OPEN, with_reminders, without_reminders
 from moontap.looking.views.marks import Marks, of_odd
-from moontap.looking.views.page import FULL, Page, folded, wrapped
-from moontap.looking.views.parts import CallAt, Other, ResultAt, Text, Thinking, parts_of, said_in
+from moontap.looking.views.page import FULL, Page, folded
+from moontap.looking.views.parts import (
+    CallAt,
+    Other,
+    Part,
+    ResultAt,
+    Text,
+    Thinking,
+    parts_of,
+    said_in,
+)
 from moontap.looking.views.words import columns, named, one_line
 from moontap.pairing import Place
 from moontap.wire.types import Message, Protocol, Result
@@ -49,12 +58,16 @@ class History:
         above = sum(
             self._is_above(position, number, first) for number in range(len(message.results))
         )
-        page.field(f"message {position}", message.role or "(no role)", self._about(position, above))
+        parts = self._put(parts_of(self._protocol, self._raws[position], message), position, first)
+        about = self._about(position, above) or ("" if parts else _SILENT)
+        page.field(f"message {position}", message.role or "(no role)", about)
+        # Claude Code puts its environment into a message of this role, behind what was typed.
+        share = 3 if message.role in ("system", "developer") else 1
         with page.under():
-            for part in parts_of(self._protocol, self._raws[position], message):
+            for part in page.some(parts, "parts"):
                 match part:
                     case Text(text):
-                        page.text("text", text.rstrip("\n"))
+                        self._text(text.rstrip("\n"), share)
                     case Thinking(size=size) if page.fold is not None:
                         page.field("thinking", f"{size:,} bytes")
                     case Thinking():
@@ -65,9 +78,9 @@ class History:
                         page.json(name, raw.decode("utf-8", "replace"))
                     case Other(name, said=str(said)):
                         page.field(name, said)
-                    case ResultAt(number) if not self._is_above(position, number, first):
+                    case ResultAt(number):
                         self._result((position, number), under_call=False)
-            self._remarks(map(of_odd, message.odd))
+            page.remarks(map(of_odd, page.some(message.odd, "remarks")))
 
     def brief(self, position: int) -> None:
         """A message in a line, and a line for each call with its result. Nothing where all that it
@@ -79,31 +92,64 @@ class History:
         words = self._words(message)
         line = f"{position} {one_line(message.role, 20) or '(no role)'}: "
         empty = "  # empty turn" if position in self._marks.empty else ""
+        if not (empty or words or message.calls or message.results):
+            empty = f"  # {_SILENT}"
         line += one_line(words, page.room - columns(line) - len(empty))
         page.line(line.rstrip() + empty)
-        self._marks_below([of_odd(odd) for odd in message.odd])
         with page.under():
-            for number in range(len(message.calls)):
+            page.remarks(map(of_odd, page.some(message.odd, "remarks")))
+        with page.under():
+            for number in page.some(range(len(message.calls)), "calls"):
                 self._brief_call((position, number))
-            for place in strays:
+            for place in page.some(strays, "results"):
                 result = self._at(place)
                 start = f"result of {named(result.id)}: {_state(result)}: "
                 line = start + one_line(said_in(result.content), page.room - columns(start))
-                self._with_marks(line, self._marks.of_result(place, result.id))
+                page.noted(line, self._marks.of_result(place, result.id))
+
+    def _put(self, parts: Iterable[Part], position: int, first: int) -> list[Part]:
+        """Those that stand here and not above."""
+        return [
+            part
+            for part in parts
+            if not (isinstance(part, ResultAt) and self._is_above(position, part.number, first))
+        ]
+
+    def _text(self, text: str, share: int) -> None:
+        """A text; folded, what clients put in as reminders takes a line each: what a person has
+        typed stands among them."""
+        page = self._page
+        if page.fold is None or OPEN not in text:
+            page.text("text", text, share=share)
+            return
+        parts = [part for part in with_reminders(text) if part.strip()]
+        for part in page.some(parts, "parts"):
+            if part.startswith(OPEN):
+                self._reminder(part)
+            else:
+                page.text("text", part.strip("\n"), share=share)
+
+    def _reminder(self, text: str) -> None:
+        page, short = self._page, one_line(text, self._page.room - len("text: "))
+        if not short.endswith("…"):
+            page.field("text", short)
+            return
+        note = f"{len(text):,} characters: {FULL}"
+        page.field("text", one_line(text, page.room - len(f"text:   # {note}")), note)
 
     def _call(self, place: Place) -> None:
         page = self._page
         call = self._messages[place[0]].calls[place[1]]
-        self._marked("call", _tool(call.name), self._marks.of_call(place))
+        page.field("call", _tool(call.name), *self._marks.of_call(place))
         with page.under():
-            self._marked("id", named(call.id), self._marks.of_id(place, call.id))
+            page.field("id", named(call.id), *self._marks.of_id(place, call.id))
             if call.arguments.strip():
                 page.json("arguments", call.arguments.decode("utf-8", "replace"))
             else:
                 page.field("arguments", "(empty)")
             if place in self._marks.answers:
                 self._result(self._marks.answers[place])
-            for again in self._doubles.get(place, ()):
+            for again in page.some(self._doubles.get(place, ()), "results"):
                 self._result(again)
 
     def _result(self, place: Place, *, under_call: bool = True) -> None:
@@ -114,13 +160,16 @@ class History:
         else:
             state += f", of {self._called(place)}"
         said = said_in(result.content, whole=page.fold is None).rstrip("\n")
+        size = len(said)
+        if page.fold is not None:  # else a long one would take the place of the result's end
+            said = _in_short(said, page.room - 2)
         shown, left = folded(said, page.fold)
         notes = self._marks.of_result(place, result.id)
-        if left:
-            notes.append(f"{len(said):,} characters: {FULL}")
+        if left or len(said) < size:
+            notes.append(f"{size:,} characters: {FULL}")
         if not said:
             notes.append("empty")
-        self._marked("result", state, notes)
+        page.field("result", state, *notes)
         with page.under():
             if said:
                 page.lines(shown)
@@ -139,7 +188,7 @@ class History:
         answer = self._marks.answers.get(place)
         left = page.room - columns(start)
         if answer is None:
-            self._with_marks(start + one_line(arguments, left), notes)
+            page.noted(start + one_line(arguments, left), notes)
         else:
             result = self._at(answer)
             end = f"→ {_state(result)} in {answer[0]}: "
@@ -147,16 +196,16 @@ class History:
             left -= len(end) + 1
             if left < min(_LEAST, len(arguments) + columns(said)):  # the id is long
                 page.line(start + one_line(arguments, left + len(end)))
-                self._with_marks(f"  {end}{one_line(said, page.room - len(end) - 2)}", notes)
+                page.noted(f"  {end}{one_line(said, page.room - len(end) - 2)}", notes)
             else:
                 most = max(left - columns(said), left // 2)
                 line = f"{start}{one_line(arguments, most)} {end}"
-                self._with_marks(line + one_line(said, page.room - columns(line)), notes)
-        for again in self._doubles.get(place, ()):
+                page.noted(line + one_line(said, page.room - columns(line)), notes)
+        for again in page.some(self._doubles.get(place, ()), "results"):
             result = self._at(again)
             start = f"  → {_state(result)} in {again[0]}: "
             line = start + one_line(said_in(result.content), page.room - columns(start))
-            self._with_marks(line, self._marks.of_result(again, result.id))
+            page.noted(line, self._marks.of_result(again, result.id))
 
     def _called(self, place: Place) -> str:
         """The call that a result answers, where that is shown elsewhere."""
@@ -165,33 +214,6 @@ class History:
             return id_
         tool = self._messages[of[0]].calls[of[1]].name
         return f"{_tool(tool)} {id_} in message {of[0]}"
-
-    def _marked(self, name: str, value: str, notes: Sequence[str]) -> None:
-        """A field with its marks, which get a line of their own where there is no place."""
-        page, about = self._page, "; ".join(notes)
-        if len(name) + columns(value) + len(about) + 4 <= page.room or not about:
-            page.field(name, value, about)
-            return
-        page.field(name, value)
-        self._marks_below(notes)
-
-    def _with_marks(self, line: str, notes: Sequence[str]) -> None:
-        """A line with its marks, in the line or below."""
-        about = f"  # {'; '.join(notes)}" if notes else ""
-        fits = columns(line) + len(about) <= self._page.room
-        self._page.line(line + about if fits else line)
-        self._marks_below(() if fits else notes)
-
-    def _marks_below(self, notes: Sequence[str]) -> None:
-        if not notes:
-            return
-        with self._page.under():
-            self._remarks(notes)
-
-    def _remarks(self, notes: Iterable[str]) -> None:
-        for note in notes:
-            for part in wrapped(note, self._page.room - 2):
-                self._page.line(f"# {part}")
 
     def _about(self, position: int, above: int) -> str:
         """What is to be said of a message as a whole."""
@@ -229,6 +251,17 @@ class History:
 
 
 _SEEN = ("text", "tool_use", "tool_result", "thinking", "redacted_thinking")
+
+
+def _in_short(text: str, width: int) -> str:
+    """A text with its reminders in a line each."""
+    if OPEN not in text:
+        return text
+    parts = with_reminders(text)
+    return "".join(one_line(part, width) if part.startswith(OPEN) else part for part in parts)
+
+
+_SILENT = "says nothing"  # the API refuses such a message
 
 
 def _tool(name: str) -> str:

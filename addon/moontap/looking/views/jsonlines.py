@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import msgspec
 
+from moontap.report.text import spelled
 from moontap.wire import jsontext
 
 DEEP = "nested too deeply to be set out"
@@ -129,7 +130,7 @@ def _token(token: str, fold: int | None) -> tuple[str, bool]:
         text = f"{head}[… {count:,} characters …]{tail}"
     shown = json.dumps(text, ensure_ascii=False) if is_string else text
     if not shown.isprintable():
-        shown = "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in shown)
+        shown = spelled(shown, lambda one: json.dumps(one)[1:-1])
     return shown, left
 
 

@@ -38,8 +38,16 @@ class Marks:
     reused_ids: int = 0
 
     def __str__(self) -> str:
-        """How many there are of each."""
-        counts = (
+        """How many there are of each; `fits together` for none."""
+        said = (counted(n, what) + more for n, what, more in self._counts() if n)
+        return ", ".join(said) or "fits together"
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(n for n, _, _ in self._counts())
+
+    def _counts(self) -> tuple[tuple[int, str, str], ...]:
+        return (
             (self.reused_ids, "id", " reused"),
             (len(self.unanswered), "call", " without result"),
             (len(self.strays), "result", " without call"),
@@ -48,7 +56,6 @@ class Marks:
             (len(self.empty), "empty turn", ""),
             (len(self.malformed), "malformed message", ""),
         )
-        return ", ".join(counted(n, what) + more for n, what, more in counts if n) or "none"
 
     def of_call(self, place: Place) -> list[str]:
         """What is to be said of a call."""

@@ -6,11 +6,11 @@ full.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from moontap.looking.views import jsonlines
-from moontap.looking.views.words import WIDE, joined
+from moontap.looking.views.words import WIDE, columns, joined
 from moontap.report.text import plain
 
 FOLD = 600
@@ -23,7 +23,12 @@ FULL = "see Moontap-full"
 
 _TAB = 4
 _MOST_LINES, _LAST = 24, 8  # of a folded text, however short they are; of those the last
+_DEEPEST = 40  # columns of indents of folded JSON
 _VALUE = 200  # characters of a value in one line: ids and reasons are shorter
+_FIRST, _LAST_ONES = 20, 500  # of messages, calls and their like in a folded page
+_MOST_FOLDED = 10_000  # lines of it; from there on far fewer of each are shown
+_WIDES = re.compile(f"{WIDE.pattern}+")
+_MARK = "\0"  # none of it is printable
 _HALF = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -52,14 +57,42 @@ class Page:
         """One line as it is, made harmless."""
         self._lines.append((self._indent + plain(text)).rstrip())
 
-    def field(self, name: str, value: str | int, note: str = "") -> None:
-        """`name: value`, perhaps with `# note`. A value of the wire in one line; an endless one is
-        cut."""
-        shown = str(value)
+    def field(self, name: str, value: str | int, *notes: str) -> None:
+        """`name: value`, perhaps with notes. A value of the wire: an endless one is cut, and words
+        go on in the next line."""
+        shown, about = str(value), list(filter(None, notes))
         if self.fold is not None and len(shown) > _VALUE:
+            about.append(f"{len(shown):,} characters: {FULL}")
             shown = f"{shown[:_VALUE]}…"
-            note = joined(note, f"{len(str(value)):,} characters: {FULL}")
-        self.line(f"{name}: {shown}{_about(note)}")
+        line = f"{name}: {shown}"
+        whole = self.fold is None or any(len(word) > self.room - 2 for word in line.split(" "))
+        first, *rest = [line] if whole else self._hanging(line)
+        self.noted(first, () if rest else about)
+        with self.under():
+            for number, part in enumerate(rest, 1):
+                self.noted(part, about if number == len(rest) else ())
+
+    def _hanging(self, line: str) -> list[str]:
+        """A line in parts that fit, also those that stand further in."""
+        shown = plain(line)
+        if columns(shown) <= self.room:
+            return [shown]
+        with self.under():
+            return list(wrapped(shown, self.room))
+
+    def noted(self, line: str, notes: Sequence[str]) -> None:
+        """A line with `# note`, which gets lines of its own where there is no room beside it."""
+        about, line = _about("; ".join(notes)), plain(line)
+        fits = not notes or columns(line) + columns(about) <= self.room
+        self.line(line + about if fits else line)
+        with self.under():
+            self.remarks(() if fits else notes)
+
+    def remarks(self, notes: Iterable[str]) -> None:
+        """Each in as many lines as it takes."""
+        for note in notes:
+            for part in wrapped(plain(note), self.room - 2):
+                self.line(f"# {part}")
 
     def prose(self, name: str, text: str) -> None:
         """`name: words` over as many lines as they take; an endless text is cut."""
@@ -82,7 +115,7 @@ class Page:
         if most is not None and (more := len(lines) - _MOST_LINES) > 0:
             note = note if left else joined(note, f"{more:,} lines left out: {FULL}")
             lines[_MOST_LINES - _LAST : -_LAST] = [f"[… {more:,} lines …]"]
-        self.line(f"{name}: |{_about(note)}")
+        self.noted(f"{name}: |", [note] if note else [])
         with self.under():
             self._wrapped(lines)
 
@@ -116,34 +149,37 @@ class Page:
         lines, left = jsonlines.pretty(text, self.fold)
         note = joined(note, f"folded: {FULL}" if left else "")
         short = jsonlines.flat(lines, self.room - len(f"{name}: {_about(note)}"))
-        if short is not None:
+        if short is not None and columns(short) <= self.room - len(f"{name}: {_about(note)}"):
             self.line(f"{name}: {short}{_about(note)}")
             return
-        self.line(f"{name}:{_about(note)}")
+        self.noted(f"{name}:", [note] if note else [])
         with self.under():
             for line in lines:
                 self._json_line(line)
 
     def _json_line(self, line: str) -> None:
         """Wrapped, save where all is shown: there it can be copied."""
-        if self.fold is None or len(line) <= self.room:
+        if self.fold is None or columns(line) <= self.room:
             self.line(line)
             return
         bare = line.lstrip(" ")
-        indent = " " * (len(line) - len(bare))
+        indent = " " * min(len(line) - len(bare), _DEEPEST)
         first, *rest = wrapped(bare, self.room - len(indent) - 2)
         self.line(indent + first)
         for part in rest:
             self.line(f"{indent}  {part}")
 
-    def findings(self, findings: Sequence[str]) -> None:
-        """`severity code` each, with where the code is explained."""
-        if not findings:
+    def some[T](self, items: Sequence[T], what: str) -> Iterator[T]:
+        """The items; in a folded page of thousands the first and the last, with a line of how many
+        are left out. what: they are."""
+        first, last = (_FIRST, _LAST_ONES) if len(self._lines) < _MOST_FOLDED else (1, 1)
+        left = len(items) - first - last
+        if self.fold is None or left <= 0:
+            yield from items
             return
-        self.line("findings:")
-        with self.under():
-            for finding in findings:
-                self.line(f"{finding}  # docs/findings.md#{finding.rpartition(' ')[2]}")
+        yield from items[:first]
+        self.line(f"[… {left:,} {what}: {FULL} …]")
+        yield from items[-last:]
 
 
 def paired(text: str) -> str:
@@ -170,8 +206,9 @@ def wrapped(line: str, width: int) -> Iterator[str]:
     width = max(width, 20)
     at, size = 0, len(line)
     narrow = line.isascii() or not WIDE.search(line)
+    wide = "" if narrow else _WIDES.sub(_marked, line)
     while size - at > width or not narrow:
-        end = at + width if narrow else _fitting(line, at, width)
+        end = at + width if narrow else _fitting(wide, at, width)
         if end >= size:
             break
         blank = line.rfind(" ", at + 1, end + 1)
@@ -182,10 +219,15 @@ def wrapped(line: str, width: int) -> Iterator[str]:
     yield line[at:]
 
 
-def _fitting(line: str, at: int, width: int) -> int:
-    """Where the part ends that begins there and takes at most `width` columns."""
-    end = min(at + width, len(line))
-    while (over := end - at + len(WIDE.findall(line, at, end)) - width) > 0:
+def _marked(run: re.Match[str]) -> str:
+    return _MARK * (run.end() - run.start())
+
+
+def _fitting(wide: str, at: int, width: int) -> int:
+    """Where the part ends that begins there and takes at most `width` columns. wide: the line, with
+    a mark for each character that takes two."""
+    end = min(at + width, len(wide))
+    while (over := end - at + wide.count(_MARK, at, end) - width) > 0:
         end -= (over + 1) // 2  # it cannot be less
     return max(end, at + 1)
 

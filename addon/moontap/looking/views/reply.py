@@ -3,7 +3,8 @@
 A `ShownReply` in, a page of text out. Pure.
 
 The names on the page, in this order, each only where there is something to say: `reply` (model,
-streamed or whole, how it ended), `trouble`, `stop`, `calls` (their tools), `guard`, `findings`,
+streamed or whole, how it ended), `exchange` (its number), `trouble`, `stop`, `calls` (their tools),
+`guard`, `findings` (what went wrong, what to do), `findings of the request` (by name only),
 `note`, `error`, `choice N` (where there are several; in it `stop`), `thinking`, `text`; then for
 each call `call` (its tool) and below it `id`, `upstream id`, `choice`, `result`, `note` and
 `arguments`; `body`, where nothing could be read; last `usage`, `message id`, `request id`. Texts
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 
 from moontap.findings.naming import counted
 from moontap.looking.views import jsonlines
+from moontap.looking.views.found import put_findings
 from moontap.looking.views.page import FOLD, Page
 from moontap.looking.views.shown import ShownReply
 from moontap.looking.views.usage import usage_words
@@ -35,7 +37,7 @@ def reply_page(shown: ShownReply, fold: int | None = FOLD) -> str:
         page.json("error", jsontext.encode(shown.reply.error))
     choices = sorted(shown.reply.choices.items())
     several = len(choices) > 1
-    for number, choice in choices:
+    for number, choice in page.some(choices, "choices"):
         if several:
             page.line(f"choice {number}:")
             with page.under():
@@ -45,7 +47,10 @@ def reply_page(shown: ShownReply, fold: int | None = FOLD) -> str:
         else:
             _said(page, choice)
     before: set[str | None] = set()
-    for number in range(len(shown.reply.calls)):
+    told = 0  # calls that `before` knows of
+    for number in page.some(range(len(shown.reply.calls)), "calls"):
+        before.update(_upstream(shown, one) for one in range(told, number))
+        told = number
         _call(page, shown, number, before, several)
     if not _says_anything(shown):
         _body(page, shown)
@@ -68,6 +73,8 @@ def _head(page: Page, shown: ShownReply) -> None:
     if shown.seconds is not None:
         about.append(f"{shown.seconds:.2f} s")
     page.field("reply", ", ".join(about))
+    if shown.exchange is not None:
+        page.field("exchange", shown.exchange)
     if shown.trouble:
         page.prose("trouble", shown.trouble)
     stops = [choice.stop_reason for choice in reply.choices.values()]
@@ -77,7 +84,7 @@ def _head(page: Page, shown: ShownReply) -> None:
         page.prose("calls", ", ".join(_tools(shown)))
     if shown.blocked:
         page.prose("guard", f"moontap answered itself, upstream was not asked: {shown.blocked}")
-    page.findings(shown.findings)
+    put_findings(page, shown.findings, of_request=False)
 
 
 def _foot(page: Page, shown: ShownReply) -> None:
@@ -132,12 +139,11 @@ def _call(
     page: Page, shown: ShownReply, number: int, before: set[str | None], several: bool
 ) -> None:
     call = shown.reply.calls[number]
-    upstream = shown.upstream_ids[number] if number < len(shown.upstream_ids) else call.id
+    upstream = _upstream(shown, number)
     page.field("call", one_line(call.name, _NAME) or "(no tool name)")
     with page.under():
         page.field("id", named(call.id))
-        page.field("upstream id", named(upstream), "; ".join(_of_id(call, upstream, shown, before)))
-        before.add(upstream)
+        page.field("upstream id", named(upstream), *_of_id(call, upstream, shown, before))
         if several:
             page.field("choice", call.choice)
         result = shown.results[number] if number < len(shown.results) else None
@@ -146,6 +152,12 @@ def _call(
         if call.others:
             page.prose("note", f"other ids came for it later: {', '.join(map(named, call.others))}")
         _arguments(page, shown, call)
+
+
+def _upstream(shown: ShownReply, number: int) -> str | None:
+    """The id of a call as the server sent it."""
+    known = number < len(shown.upstream_ids)
+    return shown.upstream_ids[number] if known else shown.reply.calls[number].id
 
 
 def _of_id(

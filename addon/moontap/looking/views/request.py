@@ -4,11 +4,12 @@ call.
 A `ShownRequest` in, a page of text out. Pure.
 
 The names on the page, in this order, most of them only where there is something to say: `request`
-(model, streamed or whole, its size), `session`, `agent`, `findings`, `tap`, `guard`, `marks`; `new`
-and in it for each `message N` (its role) `thinking`, `text`, the types of other blocks, and `call`
-(its tool) with `id`, `arguments` and `result` below it; `before`; `tools`, the request's other
-members by their own names, `system`. Messages count from 0, as findings and the API count them.
-Texts begin with `|`, remarks with `#`.
+(model, streamed or whole, its size), `session`, `agent`, `exchange` and `conversation` (numbers),
+`findings` (what went wrong, what to do), `findings of the reply` (by name only), `tap`, `guard`,
+`history` (what of it does not fit together); `new` and in it for each `message N` (its role)
+`thinking`, `text`, the types of other blocks, and `call` (its tool) with `id`, `arguments` and
+`result` below it; `before`; `tools`, the request's other members by their own names, `system`.
+Messages count from 0, as findings and the API count them. Texts begin with `|`, remarks with `#`.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from collections.abc import Sequence
 import msgspec
 
 from moontap.findings.naming import counted
+from moontap.findings.types import Severity
+from moontap.looking.views.found import put_findings
 from moontap.looking.views.history import History
-from moontap.looking.views.marks import marks_of
+from moontap.looking.views.marks import Marks, marks_of
 from moontap.looking.views.page import FOLD, Page
 from moontap.looking.views.shown import ShownRequest
 from moontap.looking.views.tools import put_settings, put_system, put_tools, tools_of
@@ -40,8 +43,7 @@ def request_page(shown: ShownRequest, fold: int | None = FOLD) -> str:
     marks = marks_of(messages)
     tools = tools_of(body)
     _head(page, shown, len(tools))
-    for number, line in enumerate(filled(str(marks).split(", "), page.room - len("marks: "))):
-        page.line(f"  {line}" if number else f"marks: {line}")
+    _history(page, marks, shown)
     history = History(page, shown.wire.protocol, messages, raws, marks)
     start, note = _new(messages, shown.new)
     page.line()
@@ -52,14 +54,14 @@ def request_page(shown: ShownRequest, fold: int | None = FOLD) -> str:
     else:
         page.field("new", _range(start, len(messages)), note)
     with page.under():
-        for position in range(start, len(messages)):
+        for position in page.some(range(start, len(messages)), "messages"):
             history.detail(position, start)
     if start:
         page.line()
         note = "in short, results behind their calls" if fold is not None else ""
         page.field("before", _range(0, start), note)
     with page.under():
-        for position in range(start):
+        for position in page.some(range(start), "messages"):
             if fold is None:
                 history.detail(position, 0)
             else:
@@ -69,6 +71,15 @@ def request_page(shown: ShownRequest, fold: int | None = FOLD) -> str:
     put_settings(page, body)
     put_system(page, body.get("system", b""))
     return str(page)
+
+
+def _history(page: Page, marks: Marks, shown: ShownRequest) -> None:
+    """Whether it fits together. A client that drops a call with its result leaves no gap."""
+    lines = list(filled(str(marks).split(", "), page.room - len("history: ")))
+    bad = any(one.of_request and one.severity != Severity.INFO for one in shown.findings)
+    page.field("history", lines[0], "but see findings" if bad and not marks else "")
+    for line in lines[1:]:
+        page.line(f"  {line}")
 
 
 def _head(page: Page, shown: ShownRequest, tools: int) -> None:
@@ -89,7 +100,10 @@ def _head(page: Page, shown: ShownRequest, tools: int) -> None:
         page.field("session", one_line(shown.session, 100))
     if shown.agent:
         page.field("agent", one_line(shown.agent, 100))
-    page.findings(shown.findings)
+    for name, number in (("exchange", shown.exchange), ("conversation", shown.conversation)):
+        if number is not None:
+            page.field(name, number)
+    put_findings(page, shown.findings, of_request=True)
     if shown.healed:
         page.field("tap", f"made ids of the history unique ({counted(shown.healed, 'place')})")
     if shown.reminded:

@@ -7,6 +7,7 @@ metadata.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moontap.looking.facts import FindingFact
 from moontap.wire.protocol import Wire
 from moontap.wire.types import Reply, Request
 
@@ -15,7 +16,8 @@ from moontap.wire.types import Reply, Request
 class ShownRequest:
     """A request. body: as the client sent it, content encoding undone. new: the first message that
     its conversation had not seen before, where that is known; else what follows the last reply is
-    taken for new. findings: `severity code` each, of this exchange, worst first.
+    taken for new. findings: of this exchange, those of its reply too. exchange, conversation: their
+    numbers in the run, as findings and `moontap explain` name them.
 
     healed: how many places of its ids the tap changed on the way; reminded: the guard added a
     reminder; blocked: why the guard answered it itself.
@@ -28,7 +30,9 @@ class ShownRequest:
     new: int | None = None
     session: str | None = None
     agent: str | None = None
-    findings: Sequence[str] = ()
+    exchange: int | None = None
+    conversation: int | None = None
+    findings: Sequence[FindingFact] = ()
     healed: int = 0
     reminded: bool = False
     blocked: str | None = None
@@ -41,8 +45,8 @@ class ShownReply:
 
     body: as the client got it, content encoding undone. status: of HTTP. live: it is still coming;
     cut: it broke off; trouble: what mitmproxy says of that. seconds: from the request's end to the
-    end. results: of `reply.calls`, in order, what is known of the answer: `ok in 0.4 s`,
-    `unanswered`, None where nothing is.
+    end. exchange, findings: as of a `ShownRequest`. results: of `reply.calls`, in order, what is
+    known of the answer: `ok in 0.4 s`, `unanswered`, None where nothing is.
     """
 
     wire: Wire
@@ -57,7 +61,8 @@ class ShownReply:
     trouble: str | None = None
     seconds: float | None = None
     request_id: str | None = None
-    findings: Sequence[str] = ()
+    exchange: int | None = None
+    findings: Sequence[FindingFact] = ()
     results: Sequence[str | None] = ()
     blocked: str | None = None
 
