@@ -189,18 +189,24 @@ def look(folder: Path, conf: Path, claude: Path, chromium: Path) -> Seen:
 
 
 def watch(screen: Screen, seen: Seen, ended: Callable[[], bool]) -> None:
-    """Look at the list as a run goes on, and once into a reply that is still coming."""
+    """Look at the list as a run goes on, and once into a reply that is still coming: the page that
+    is open grows with it."""
     end = time.monotonic() + 40
-    first = len(seen.looped)
+    first, opened = len(seen.looped), False
     while not ended() and time.monotonic() < end:
         comments = {row.number: row.comment for row in screen.rows() if row.number > first}
         if not seen.samples or seen.samples[-1] != comments:
             seen.samples.append(comments)
-        coming = [n for n, comment in comments.items() if comment.startswith("streaming:")]
-        if coming and not seen.live:
-            seen.live = screen.open(coming[0])
-            screen.picture("streaming")
-            screen.tab("Flow List")
+        coming = [n for n, comment in comments.items() if comment.startswith("streaming")]
+        if coming and not opened:
+            screen.open(coming[0])
+            opened = True
+        if opened and not seen.live:
+            shown = screen.shown()
+            if "call: Bash" in shown:
+                seen.live = shown
+                screen.picture("streaming")
+                screen.tab("Flow List")
         screen.page.wait_for_timeout(50)
 
 
@@ -247,8 +253,14 @@ def look_at_filters(screen: Screen, seen: Seen, tap: web.Web) -> None:
 
 def type_command(screen: Screen, seen: Seen, line: str) -> None:
     name = " ".join(word for word in line.split() if not word.startswith("/"))
-    result = screen.command(line)
-    seen.commands[name] = Command(result, screen.events())
+    seen.commands[name] = command = Command(screen.command(line), "")
+    _, wanted = SAID.get(name, ("", ""))
+
+    def told() -> bool:
+        command.log = screen.events()
+        return re.search(wanted, command.log) is not None
+
+    screen.until(told)
     if name.endswith("@all"):
         screen.picture(re.sub(r"\W+", "-", name), NARROW)
 

@@ -221,10 +221,16 @@ async def test_pacing_and_stall_are_silences() -> None:
 async def test_a_stalled_exchange_does_not_hold_up_the_end() -> None:
     async with http(None) as client:
         async with Standin(standing(FaultKind.STALL, ms=60_000, after_events=1)) as standin:
-            url = f"{standin.base_url}/v1/messages"
-            asking = asyncio.create_task(client.post(url, json=messages_request(stream=True)))
-            while not standin.requests:
-                await asyncio.sleep(0.01)
+            url, begun = f"{standin.base_url}/v1/messages", asyncio.Event()
+
+            async def ask() -> None:
+                request = messages_request(stream=True)
+                async with client.stream("POST", url, json=request) as reply:
+                    async for _ in reply.aiter_raw():
+                        begun.set()
+
+            asking = asyncio.create_task(ask())
+            await begun.wait()  # ended before its first event, it is a whole reply with status 500
             began = time.monotonic()
         assert time.monotonic() - began < 3
         with pytest.raises(httpx.HTTPError):
