@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mitmproxy.test import tflow
 
-from moontap.looking.paced import SHARE, Paced
+from moontap.looking.board import SHARE
+from moontap.looking.paced import Paced
 
 
 class Clock:

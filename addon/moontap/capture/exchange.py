@@ -5,7 +5,8 @@ the same one loaded from `traffic.flow` mean the same.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,12 +61,8 @@ def read(flow: http.HTTPFlow, history: HistoryReader) -> Exchange | None:
     reply = _read(wire, body, streamed, read_shape) if _has_body(flow) else None
     calls: tuple[DeliveredCall, ...] = ()
     if reply:
-        upstream = _upstream_reply(wire, flow) or reply
-        ids = {(call.choice, call.index, n): call.id for n, call in enumerate(upstream.calls)}
-        calls = tuple(
-            DeliveredCall(call, ids.get((call.choice, call.index, n), call.id))
-            for n, call in enumerate(reply.calls)
-        )
+        ids = upstream_ids(upstream_reply(wire, flow.response, flow.metadata) or reply, reply)
+        calls = tuple(map(DeliveredCall, reply.calls, ids))
     identity = identify(flow.request.headers, request.session)
     return Exchange(flow, wire, identity, request, reply, calls, body, streamed)
 
@@ -106,12 +103,35 @@ def _decoded(response: http.Response, raw: bytes, coding: str | None) -> tuple[b
     return body, looks_streamed(response, body)
 
 
-def _upstream_reply(wire: Wire, flow: http.HTTPFlow) -> Reply | None:
-    body = flow.metadata.get(metadata.UPSTREAM_BODY)
-    if flow.response is None or not body:
+def upstream_reply(
+    wire: Wire, response: http.Response | None, kept: Mapping[str, Any]
+) -> Reply | None:
+    """What upstream sent, its ids alone; None where the client got just that. kept: metadata."""
+    body = kept.get(metadata.UPSTREAM_BODY)
+    if response is None or not body:
         return None
-    coding = flow.metadata.get(metadata.UPSTREAM_ENCODING)
-    return _read(wire, *_decoded(flow.response, body, coding), read_ids)
+    coding = kept.get(metadata.UPSTREAM_ENCODING)
+    return _read(wire, *_decoded(response, body, coding), read_ids)
+
+
+def upstream_ids(sent: Reply, reply: Reply) -> list[str | None]:
+    """The ids of a reply's calls as the server sent them, matched by where each call stands.
+
+    sent: what the server sent; of a reply that is still coming it may hold more.
+    """
+    known = dict(zip(_places(sent), (call.id for call in sent.calls), strict=True))
+    places = zip(_places(reply), reply.calls, strict=True)
+    return [known.get(place, call.id) for place, call in places]
+
+
+def _places(reply: Reply) -> Iterator[tuple[int, int, int]]:
+    """Of each call: choice, index, and which it is of those there. Indexes begin again where a
+    stream does."""
+    seen: Counter[tuple[int, int]] = Counter()
+    for call in reply.calls:
+        at = call.choice, call.index
+        yield *at, seen[at]
+        seen[at] += 1
 
 
 def _read(wire: Wire, body: bytes, streamed: bool, stream: Callable[[Wire, bytes], Reply]) -> Reply:

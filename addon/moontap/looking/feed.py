@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from mitmproxy import http
 
 from moontap.capture import metadata
-from moontap.capture.exchange import looks_streamed
+from moontap.capture.exchange import looks_streamed, upstream_ids
 from moontap.identity import identify
 from moontap.kept import Chunks, Kept
 from moontap.live import ReplyTap
@@ -132,10 +132,8 @@ class _Stream:
         facts.streaming = True
         facts.status = self.response.status_code
         reply = self.shape.reply if self.shape else Reply()
-        sent = self.sent.reply.calls if self.sent else reply.calls
-        ids = {(call.choice, call.index, n): call.id for n, call in enumerate(sent)}
-        for n, call in enumerate(reply.calls):
-            upstream_id = ids.get((call.choice, call.index, n), call.id)
+        ids = upstream_ids(self.sent.reply if self.sent else reply, reply)
+        for call, upstream_id in zip(reply.calls, ids, strict=True):
             names = (mask(call.name), _masked(mask, call.id), _masked(mask, upstream_id))
             facts.calls.append(CallFact(*names, choice=call.choice, index=call.index))
         heard.learn(facts, reply)

@@ -11,9 +11,7 @@ from weakref import WeakKeyDictionary
 
 from mitmproxy import http
 
-SHARE = 20
-"""A page is made anew once so many times has passed what the last one took: a twentieth of the time
-is for pages."""
+from moontap.looking.board import SHARE
 
 
 class Paced:

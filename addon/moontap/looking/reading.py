@@ -6,21 +6,26 @@ or without moontap's metadata. Raises ValueError, with the reason, for what it c
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mitmproxy import http
 
 from moontap import ids
 from moontap.capture import metadata
-from moontap.capture.exchange import client_request, looks_streamed
+from moontap.capture.exchange import (
+    client_request,
+    looks_streamed,
+    upstream_ids,
+    upstream_reply,
+)
 from moontap.capture.pairlog import ended, request_id
 from moontap.findings.types import Severity
 from moontap.identity import identify
 from moontap.looking.facts import Facts, FindingFact
 from moontap.looking.views.shown import ShownReply, ShownRequest, ShownStream
 from moontap.wire import encoding
-from moontap.wire.protocol import Wire, of_request, read_ids, read_stream
+from moontap.wire.protocol import Wire, of_request, read_stream
 from moontap.wire.types import Reply
 
 logger = logging.getLogger(__name__)
@@ -60,12 +65,7 @@ def reply_of(flow: http.HTTPFlow, facts: Facts | None = None) -> ShownReply:
     response, body = _response(flow)
     streamed = looks_streamed(response, body)
     reply = _read(wire, body, streamed)
-    upstream = kept.get(metadata.UPSTREAM_BODY)
-    sent = reply
-    if upstream:
-        raw = encoding.decode_prefix(upstream, kept.get(metadata.UPSTREAM_ENCODING))
-        sent = read_ids(wire, raw) if streamed else wire.reader().whole(raw)
-    upstream_ids = _upstream_ids(sent, reply)
+    ids = upstream_ids(upstream_reply(wire, response, kept) or reply, reply)
     end, asked = ended(flow), flow.request.timestamp_end
     live = is_live(flow)
     # What breaks off after its end is no loss: the OpenAI SDK hangs up at `[DONE]`.
@@ -76,8 +76,8 @@ def reply_of(flow: http.HTTPFlow, facts: Facts | None = None) -> ShownReply:
         body=body,
         status=response.status_code,
         streamed=streamed,
-        upstream_ids=upstream_ids,
-        used=_used(wire, flow, kept, upstream_ids),
+        upstream_ids=ids,
+        used=_used(wire, flow, kept, ids),
         live=live,
         cut=cut,
         trouble=flow.error.msg if flow.error and cut else None,
@@ -161,26 +161,6 @@ def _used(
     readable = {ids.readable(id_) for id_ in history}
     again = {id_ for id_ in upstream_ids if id_ and ids.safe(id_) in readable}
     return frozenset(history | again)
-
-
-def _upstream_ids(sent: Reply, reply: Reply) -> list[str | None]:
-    """The ids of a reply's calls as the server sent them, matched by where each call stands.
-
-    sent: what the server sent; of a reply that is still coming it may hold more.
-    """
-    known = dict(zip(_places(sent), (call.id for call in sent.calls), strict=True))
-    places = zip(_places(reply), reply.calls, strict=True)
-    return [known.get(place, call.id) for place, call in places]
-
-
-def _places(reply: Reply) -> Iterator[tuple[int, int, int]]:
-    """Of each call: choice, index, and which it is of those there. Indexes begin again where a
-    stream does."""
-    seen: Counter[tuple[int, int]] = Counter()
-    for call in reply.calls:
-        at = call.choice, call.index
-        yield *at, seen[at]
-        seen[at] += 1
 
 
 def _results(answers: Iterable[Sequence[str]], reply: Reply) -> list[str | None]:

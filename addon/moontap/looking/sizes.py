@@ -10,11 +10,8 @@ from typing import Any
 from mitmproxy import http
 
 from moontap.capture import metadata
-from moontap.redact.coded import sniffed
-from moontap.wire.encoding import Decoder
+from moontap.redact.coded import up_to
 
-_PIECE, _LARGEST_PIECE = 32, 8192  # encoded bytes at a time: of Brotli 400 may be 250 million
-_DENSE = 100  # times as large once decoded
 _DEEPEST = 40
 
 
@@ -48,24 +45,8 @@ def _decoded(body: object, encoding: object, most: int) -> int:
     """The more of what it was and what it decodes to."""
     if not isinstance(body, bytes):
         return 0
-    names = [name.strip() for name in encoding.split(",")] if isinstance(encoding, str) else []
-    plain = body
-    for name in reversed(names or [""]):
-        known = name.lower() not in ("", "identity") and Decoder.can_decode(name)
-        if (coding := name if known else sniffed(plain)) is None:
-            continue
-        decoder, out, size = Decoder(coding), list[bytes](), 0
-        start, piece = 0, _PIECE
-        while start < len(plain):
-            out.append(decoder.feed(plain[start : start + piece]))
-            size += len(out[-1])
-            if size > most:
-                return size
-            start += piece
-            dense = len(out[-1]) > _DENSE * piece
-            piece = _PIECE if dense else min(2 * piece, _LARGEST_PIECE)
-        plain = b"".join(out)
-    return max(len(body), len(plain))
+    plain = up_to(body, encoding if isinstance(encoding, str) else None, most)
+    return max(len(body), len(plain or b""))
 
 
 def _length(value: Any, depth: int = 0) -> int:

@@ -47,6 +47,13 @@ def decoded(body: bytes, encoding: str | None) -> bytes | None:
 def beginning(body: bytes, encoding: str | None, most: int) -> bytes | None:
     """What `decoded` would begin with, where that is longer than `most` bytes; None where it is
     not, or not known."""
+    plain = up_to(body, encoding, most)
+    return plain[:most] if plain is not None and len(plain) > most else None
+
+
+def up_to(body: bytes, encoding: str | None, most: int) -> bytes | None:
+    """What a body is once decoded, or of one that is longer than `most` bytes then, its beginning,
+    which is too; None where that is not known."""
     names = [name.strip() for name in (encoding or "").split(",") if name.strip()]
     plain = body
     for name in reversed(names or [""]):
@@ -55,7 +62,7 @@ def beginning(body: bytes, encoding: str | None, most: int) -> bytes | None:
             plain = decode_up_to(plain, coding, most)
         elif name.lower() not in ("", "identity") and not _is_text(plain):
             return None
-    return plain[:most] if len(plain) > most else None
+    return plain
 
 
 def _coding(body: bytes, name: str) -> str | None:
