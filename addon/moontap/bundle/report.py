@@ -12,8 +12,7 @@ from typing import Any
 
 from moontap.bundle.rounds import Round
 from moontap.care.words import Kind
-from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 
 _ARGUMENTS, _ID, _MESSAGE = 60, 80, 400
 _MOST_FIRST, _MOST_LAST, _MOST_FINDINGS = 12, 4, 20

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
 from moontap.commands.terminal import put
-from moontap.report.summary import many
 from moontap.report.tally import names
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 
 if TYPE_CHECKING:
     from moontap.bundle.choice import Choice

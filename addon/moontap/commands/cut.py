@@ -15,9 +15,8 @@ from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
 from moontap.commands.programs import typed
 from moontap.commands.terminal import put
-from moontap.report.summary import many
 from moontap.report.tally import Tally, names, nothing
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 
 if TYPE_CHECKING:
     from mitmproxy import http

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from moontap.commands import UsageError
 from moontap.commands.ending import signal_or
 from moontap.commands.options import Commands, port_number
-from moontap.commands.proxy import page_error, show_page
+from moontap.commands.page import page_error, show_page
 from moontap.commands.run import say
 from moontap.commands.snapshots import Snapshots
 from moontap.commands.terminal import put
-from moontap.report.summary import many
+from moontap.report.text import many
 
 if TYPE_CHECKING:
     from mitmproxy import http

@@ -10,28 +10,23 @@ import json
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from moontap.commands import UsageError
 from moontap.commands.ending import signal_or
 from moontap.commands.options import Commands, add_tap_options, masker, port_number, settings
+from moontap.commands.page import page_error, show_page
 from moontap.commands.run import ended, introduction, say
 from moontap.commands.terminal import put
-from moontap.report.summary import many, summary
+from moontap.report.summary import summary
+from moontap.report.text import many
 from moontap.tapping.upstream import ANTHROPIC, KIMI, OPENAI, Upstream, variables
 
 if TYPE_CHECKING:
     from mitmproxy import http
-    from mitmproxy.master import Master
-    from mitmproxy.tools.web.master import WebMaster
 
 PORT = 8080
 WEB_PORT = 8081
-
-_TO_TYPE = """\
-  search there for   ~meta tool=Bash   ~meta unanswered=   ~meta finding=   ~meta rewritten=
-  or type (Options > Display Command Bar)   moontap.pairs @all   moontap.findings @all
-"""
 
 _CURED = """\
   ids are made unique on the way, so nothing loops; to see the fault itself: --rewrite off, or type
@@ -113,26 +108,6 @@ async def _proxy(options: argparse.Namespace) -> int:
         put("\n", sys.stderr)  # the terminal has written ^C on this line
     say(summary(ended(tap, wanted, troubles, os.environ)))
     return 0
-
-
-def page_error(reason: str, option: str) -> str:
-    """Why it does not start, with what to do where mitmweb's page has no port.
-
-    option: the one that gives it another."""
-    if "Web server failed to listen" not in reason:
-        return reason
-    where = reason.partition("listen on ")[2].partition(" with ")[0]
-    return f"mitmweb's page cannot listen on {where}: give another {option}, or 0 for any free one"
-
-
-def show_page(master: "Master", *, opens: bool) -> None:
-    """Print the link to mitmweb's page and what to type there; open it, where a person looks on."""
-    from moontap.tapping.webpage import browse, link
-
-    url = link(cast("WebMaster", master))
-    put(f"mitmweb: {url}\n{_TO_TYPE}", sys.stdout)
-    if opens and sys.stdout.isatty():
-        browse(url)
 
 
 def to_paste(url: str, upstream: Upstream) -> str:

@@ -24,8 +24,7 @@ from moontap.commands.proxy import to_paste
 from moontap.commands.run import say
 from moontap.commands.saved import bar, lost
 from moontap.commands.terminal import put
-from moontap.report.summary import many
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 from moontap.tapping.upstream import Upstream
 
 if TYPE_CHECKING:

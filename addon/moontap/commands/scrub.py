@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
 from moontap.commands.terminal import put
-from moontap.report.summary import many
+from moontap.report.text import many
 
 if TYPE_CHECKING:
     from mitmproxy import http

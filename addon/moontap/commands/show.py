@@ -16,8 +16,7 @@ from moontap.commands import UsageError
 from moontap.commands.options import Commands, shown
 from moontap.commands.programs import typed
 from moontap.commands.terminal import put
-from moontap.report.summary import many
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 
 if TYPE_CHECKING:
     from moontap.capture.diagnosis import Looked

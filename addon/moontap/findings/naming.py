@@ -77,11 +77,6 @@ def result_of(id_: str | None) -> str:
     return f"result {named(id_)}" if id_ else "result that names no call"
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things whose plural takes an s."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def numbered(id_: str | None, tool: str) -> tuple[str, int] | None:
     """The form of an id that is its tool's name with a number, and the number. Tool names may end
     in digits themselves, so that the name must be known."""

@@ -15,7 +15,6 @@ from moontap.capture import metadata
 from moontap.capture.pairlog import ended
 from moontap.capture.recorder import Recorder, copy_to_save
 from moontap.care.outfile import Refused, check, write
-from moontap.findings.naming import counted
 from moontap.ids import Mode
 from moontap.looking import reading, tables
 from moontap.looking.board import Board
@@ -25,7 +24,7 @@ from moontap.looking.facts import Facts
 from moontap.looking.known import LARGEST, Known, known
 from moontap.looking.output import NoFile, Output
 from moontap.redact.flow import SECRET_HEADERS, Redactor
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 from moontap.rules import Rules
 from moontap.wire.protocol import ANTHROPIC
 
@@ -116,7 +115,7 @@ class Commands:
                 "that moontap reads"
             )
         said = self._marked(members, len(wanted), by_filter)
-        said += f"; {counted(far, 'flow')} further off NOT looked at" if far else ""
+        said += f"; {many(far, 'flow')} further off NOT looked at" if far else ""
         return self._output.give("conversation", said, ())
 
     @command.command("moontap.curl")  # type: ignore[untyped-decorator]
@@ -183,7 +182,7 @@ class Commands:
             )
         try:
             check(out, force=False)  # before the work
-            made = cut(whole, self._rules(), MARK)
+            made = cut(whole, self._rules())
             write(out, made.pieces, force=False)
             out = out.absolute()
         except (Refused, ValueError, OSError) as error:
@@ -236,9 +235,9 @@ class Commands:
         self._board.tell(changed)
         of = "one conversation" if count == 1 else f"{count} conversations"
         if not set_:
-            return f"the marks of {of} are gone from {counted(len(changed), 'flow')}"
+            return f"the marks of {of} are gone from {many(len(changed), 'flow')}"
         kept = len(members) - len(changed)
-        said = f"{counted(len(members), 'flow')} of {of}"
+        said = f"{many(len(members), 'flow')} of {of}"
         said += f", {kept} with a mark of your own, which stays" if kept else ""
         shown = " or ".join(filter(None, (by_filter, "~marker speech")))
         return f"{said}; the filter that shows only these: {shown}"
@@ -273,7 +272,7 @@ def _in_order(seen: Known, chosen: Sequence[http.HTTPFlow]) -> list[Facts]:
 def _whole(gist: str, seen: Known, chosen: Sequence[http.HTTPFlow]) -> str:
     """The gist, with what it does not cover."""
     others = len(chosen) - len(seen.of) - seen.unread - seen.large
-    said = [f"{gist} in {counted(len(chosen), 'flow')}"]
+    said = [f"{gist} in {many(len(chosen), 'flow')}"]
     said += [f"{others} of them moontap does not read"] if others else []
     said += [f"{seen.unread} NOT looked at, give fewer"] if seen.unread else []
     large = f"{seen.large} NOT looked at, larger than {LARGEST / 1e6:.0f} MB: see `moontap explain`"

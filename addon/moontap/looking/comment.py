@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from moontap.findings.naming import counted
 from moontap.findings.types import Severity
 from moontap.looking.facts import CallFact, Facts
-from moontap.report.text import lasted, plain, short
+from moontap.report.text import lasted, many, plain, short
 
 ERROR_MARK, WARNING_MARK = ":red_circle:", ":yellow_circle:"
 
@@ -82,9 +81,9 @@ def _parts(facts: Facts) -> Iterator[str]:
         yield short(facts.stop, _NAME)
     if facts.rewritten:
         cured = f", {facts.cured} reused" if facts.cured else ""
-        yield f"{counted(facts.rewritten, 'id')} rewritten{cured}"
+        yield f"{many(facts.rewritten, 'id')} rewritten{cured}"
     if facts.healed:
-        yield f"{counted(facts.healed, 'old id')} rewritten"
+        yield f"{many(facts.healed, 'old id')} rewritten"
 
 
 def _name(tool: str) -> str:
@@ -125,7 +124,7 @@ def _trouble(facts: Facts) -> Iterator[str]:
         if severity != Severity.INFO and not (code in _SAID and _SAID[code](facts))
     ]
     if facts.orphans and "result-orphan" not in codes:
-        yield f"{counted(len(facts.orphans), 'result')} without a call"
+        yield f"{many(len(facts.orphans), 'result')} without a call"
     yield from map(plain, codes[:_CODES])
     if len(codes) > _CODES:
         yield f"{len(codes) - _CODES} more"

@@ -15,8 +15,8 @@ from mitmproxy.io import tnetstring
 from moontap.capture.recorder import copy_to_save
 from moontap.care.identities import Known
 from moontap.care.scrub import Scrubber
-from moontap.findings.naming import counted
 from moontap.looking.sizes import size_of
+from moontap.report.text import many
 from moontap.rules import Rules
 
 MOST, MOST_BYTES = 500, 64_000_000
@@ -40,15 +40,15 @@ class Cut:
     def gist(self) -> str:
         """`4 exchanges; replaced: 4 × secret`."""
         kinds = ", ".join(f"{self.counts[kind]:,} × {kind}" for kind in sorted(self.counts))
-        said = [f"{counted(len(self.pieces), 'exchange')}; replaced: {kinds or 'nothing'}"]
+        said = [f"{many(len(self.pieces), 'exchange')}; replaced: {kinds or 'nothing'}"]
         said += [f"{self.failed} that could not be cleaned left out"] if self.failed else []
-        values = counted(self.dropped, "value")
+        values = many(self.dropped, "value")
         said += [f"{values} that another addon keeps left out"] if self.dropped else []
         return "; ".join(said)
 
 
-def cut(flows: Sequence[http.HTTPFlow], rules: Rules, own_mark: str) -> Cut:
-    """The file of these flows, in their order. own_mark: a mark that is no person's.
+def cut(flows: Sequence[http.HTTPFlow], rules: Rules) -> Cut:
+    """The file of these flows, in their order.
 
     Raises ValueError: they are too many, or none of them can be cleaned.
     """
@@ -58,11 +58,11 @@ def cut(flows: Sequence[http.HTTPFlow], rules: Rules, own_mark: str) -> Cut:
     for flow in flows:
         size += size_of(flow, MOST_BYTES - size)
         if size > MOST_BYTES:
-            raise ValueError(_too_many(f"{counted(len(flows), 'flow')} of {_megabytes(size)} MB"))
+            raise ValueError(_too_many(f"{many(len(flows), 'flow')} of {_megabytes(size)} MB"))
     made, copies, known = Cut(), list[http.HTTPFlow](), Known(rules.redact)
     for flow in flows:
         try:
-            copy, dropped = _own_copy(flow, own_mark)
+            copy, dropped = _own_copy(flow)
             known.learn(copy)
         except Exception:  # an addon may have put anything there
             made.failed += 1
@@ -79,7 +79,7 @@ def cut(flows: Sequence[http.HTTPFlow], rules: Rules, own_mark: str) -> Cut:
         else:
             made.counts.update(counts)
     if not made.pieces:
-        raise ValueError(f"{counted(made.failed, 'exchange')} could not be cleaned")
+        raise ValueError(f"{many(made.failed, 'exchange')} could not be cleaned")
     return made
 
 
@@ -94,7 +94,7 @@ def _megabytes(size: int) -> str:
     return f"more than {MOST_BYTES / 1e6:.0f}" if size > MOST_BYTES else f"{size / 1e6:.0f}"
 
 
-def _own_copy(flow: http.HTTPFlow, own_mark: str) -> tuple[http.HTTPFlow, int]:
+def _own_copy(flow: http.HTTPFlow) -> tuple[http.HTTPFlow, int]:
     """A copy of which all may be changed, and how many values it lacks."""
     copy = copy_to_save(flow)
     kept = dict[str, Any]()
@@ -106,8 +106,6 @@ def _own_copy(flow: http.HTTPFlow, own_mark: str) -> tuple[http.HTTPFlow, int]:
             pass
     dropped = len(copy.metadata) - len(kept)
     copy.metadata = kept
-    if copy.marked == own_mark:
-        copy.marked = ""
     return copy, dropped
 
 

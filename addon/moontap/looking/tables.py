@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from moontap.findings.naming import counted
 from moontap.findings.types import Severity
 from moontap.looking.facts import CallFact, Facts, FindingFact
 from moontap.looking.views.page import wrapped
 from moontap.looking.views.words import columns
-from moontap.report.text import latency, plain, short
+from moontap.report.text import latency, many, plain, short
 
 WIDE = 132
 """Columns from which a pair takes one line; below it takes two or three."""
@@ -60,12 +59,12 @@ def pairs_gist(pairs: Sequence[Pair]) -> str:
     if not pairs:
         return "no pairs"
     statuses = Counter(str(pair.get("status")) for pair in pairs)
-    said = f"{counted(len(pairs), 'pair')}: " + ", ".join(
+    said = f"{many(len(pairs), 'pair')}: " + ", ".join(
         f"{count} {_MEANT.get(status, plain(status))}" for status, count in statuses.most_common()
     )
     reused = sum(bool(pair.get("duplicate")) for pair in pairs)
     rewritten = sum(bool(pair.get("rewritten")) for pair in pairs)
-    more = [f"{counted(reused, 'id')} used before"] if reused else []
+    more = [f"{many(reused, 'id')} used before"] if reused else []
     more += [f"{rewritten} rewritten"] if rewritten else []
     return "; ".join([said, *([", ".join(more)] if more else [])])
 
@@ -207,11 +206,11 @@ def findings_gist(found: Sequence[Found]) -> str:
         f"{_of_severity(codes.total(), severity)} ({', '.join(map(plain, codes))})"
         for severity, codes in by_severity.items()
     ]
-    return f"{counted(len(found), 'finding')}: {', '.join(said)}"
+    return f"{many(len(found), 'finding')}: {', '.join(said)}"
 
 
 def _of_severity(count: int, severity: str) -> str:
-    return f"{count} info" if severity == Severity.INFO else counted(count, plain(severity))
+    return f"{count} info" if severity == Severity.INFO else many(count, plain(severity))
 
 
 def findings_table(found: Sequence[Found], width: int) -> list[str]:

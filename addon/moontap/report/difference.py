@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from moontap.care.difference import Call, Compared, Conversation, Difference, Kind, values
-from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 
 _VALUE, _CALL = 60, 90
 _BEFORE = 15

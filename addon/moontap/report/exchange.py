@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moontap.findings.types import Severity
-from moontap.report.summary import many
-from moontap.report.text import latency, plain, short
+from moontap.report.text import latency, many, plain, short
 
 _ID, _TEXT, _VALUE = 80, 300, 200
 _MOST = 12

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from moontap.report.text import many
+
 MOST_TROUBLES = 12
 
 # Named only where they are not zero: in most runs there are none.
@@ -93,11 +95,6 @@ def summary(run: Ended) -> list[str]:
     if run.counts.unanswered and run.rewrite == "off":
         lines.append("calls went unanswered; with --rewrite all their ids become unique")
     return lines
-
-
-def many(count: int, word: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{count} {word}" + ("" if count == 1 else "s")
 
 
 def _silent(run: Ended) -> list[str]:

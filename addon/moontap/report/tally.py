@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from moontap.report.summary import many
-from moontap.report.text import short
+from moontap.report.text import many, short
 
 _NAMES = 6
 _LONGEST = 48

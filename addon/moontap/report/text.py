@@ -39,6 +39,11 @@ def harmless(text: str) -> str:
     return _COMMAND.sub(r"\1\\\2", text).replace("##[", "#\\#[")
 
 
+def many(number: int, what: str) -> str:
+    """`1 call`, `2 calls`: of things whose plural takes an s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def short(value: Any, limit: int) -> str:
     """A value of `arguments` or `result` in at most `limit` characters; "" for None."""
     if value is None:

@@ -12,8 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 from moontap.testing.sources import Ends, Line, lines_of
 
 LOG = "pairs.jsonl"

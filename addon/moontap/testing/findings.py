@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moontap.findings.types import Severity
-from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 from moontap.testing.sources import Ends, Line, lines_of
 
 LOG = "findings.jsonl"

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from moontap.report.summary import many
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 from moontap.tapping.upstream import Upstream, parse
 from moontap.testing.background import Background
 from moontap.testing.keys import Access

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.mismatch import by_call
-from moontap.findings.naming import call_of, counted, named
+from moontap.findings.naming import call_of, named
 from moontap.findings.strays import Why, strays
 from moontap.findings.turn import Sent, Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
 from moontap.pairing import Place
+from moontap.report.text import many
 from moontap.wire.types import Call
 
 
@@ -24,7 +25,7 @@ def look(turn: Turn) -> Iterator[Found]:
             continue  # its result is there, in the wrong place
         other = together.get((position, number))
         behind = len(sent.request.messages) - 1 - position
-        end = f"has no result, and {counted(behind, 'message')} came after it"
+        end = f"has no result, and {many(behind, 'message')} came after it"
         if other:
             names = named(other.result.id) if other.result.id else "no call at all"
             end = f"has no result: the one in message {other.message} names {names}"

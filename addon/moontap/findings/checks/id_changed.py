@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from moontap.findings.check import Check
-from moontap.findings.naming import call_of, counted, named
+from moontap.findings.naming import call_of, named
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.report.text import many
 
 
 def look(turn: Turn) -> Iterator[Found]:
@@ -15,7 +16,7 @@ def look(turn: Turn) -> Iterator[Found]:
             count = len(call.others)
             yield Found(
                 f"The {call_of(call.id, call.name)} got "
-                f"{counted(count, 'other id')} later in its stream, "
+                f"{many(count, 'other id')} later in its stream, "
                 f"{named(call.others[0])} first.",
                 evidence=Evidence(
                     choice=call.choice,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from moontap.findings.check import Check
 from moontap.findings.echoes import was_delivered
 from moontap.findings.excerpts import excerpt
-from moontap.findings.naming import counted
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.report.text import many
 from moontap.wire.types import Fault, Message, Odd, Protocol
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -60,7 +60,7 @@ def _found(
 ) -> Found:
     place = f"messages[{position}]" + (f".{odd.path}" if odd.path else "")
     guess = f" Did you mean `{odd.meant}`?" if odd.fault is Fault.WORD and odd.meant else ""
-    others = f" (and {counted(more, 'place')} like it)" if more else ""
+    others = f" (and {many(more, 'place')} like it)" if more else ""
     return Found(
         f"`{place}` {_says(turn.protocol, odd)}{others}.{guess}",
         about=about,

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from moontap.findings.check import Check
 from moontap.findings.losses import Loss, doomed, lost
-from moontap.findings.naming import call_of, counted
+from moontap.findings.naming import call_of
 from moontap.findings.turn import Turn
 from moontap.findings.types import Evidence, Found, Part, Party, Severity
+from moontap.report.text import many
 
 
 def look(turn: Turn) -> Iterator[Found]:
@@ -54,8 +55,8 @@ def _sentence(turn: Turn, loss: Loss, predicted: int) -> str:
         return f"The client went on without the reply that held {what}."
     mark = " and put `(no content)` where it was" if loss.sign else ""
     lost_, sent = turn.before.lost, turn.before.repaired
-    far = f"{counted(lost_, 'call')} lost so far, {counted(sent, 'request')} sent without"
-    more = f"; {counted(predicted, 'call')} of the next reply will go the same way"
+    far = f"{many(lost_, 'call')} lost so far, {many(sent, 'request')} sent without"
+    more = f"; {many(predicted, 'call')} of the next reply will go the same way"
     return f"The client dropped {what} with its result{mark}: {far}{more if predicted else ''}."
 
 

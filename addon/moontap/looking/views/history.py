@@ -6,7 +6,6 @@ Messages with their marks in, lines on a page out. Pure.
 
 from collections.abc import Iterable, Sequence
 
-from moontap.findings.naming import counted
 from moontap.findings.reminders import OPEN, with_reminders, without_reminders
 from moontap.looking.views.marks import Marks, of_odd
 from moontap.looking.views.page import FULL, Page, folded
@@ -22,6 +21,7 @@ from moontap.looking.views.parts import (
 )
 from moontap.looking.views.words import columns, named, one_line
 from moontap.pairing import Place
+from moontap.report.text import many
 from moontap.wire.types import Message, Protocol, Result
 
 _TOOL = 64
@@ -221,9 +221,7 @@ class History:
             return "empty turn"
         if not above:
             return ""
-        return (
-            f"{counted(above, 'result')}, shown under {'its call' if above == 1 else 'the calls'}"
-        )
+        return f"{many(above, 'result')}, shown under {'its call' if above == 1 else 'the calls'}"
 
     def _is_above(self, position: int, number: int, first: int) -> bool:
         call = self._call_of((position, number))

@@ -7,10 +7,11 @@ A history's messages in, places out, told by where things stand and never by id 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from moontap.findings.naming import counted, is_empty
+from moontap.findings.naming import is_empty
 from moontap.findings.steps import is_empty_turn
 from moontap.looking.views.words import one_line
 from moontap.pairing import Pairing, Place
+from moontap.report.text import many
 from moontap.wire.types import Fault, Message, Odd
 
 
@@ -39,7 +40,7 @@ class Marks:
 
     def __str__(self) -> str:
         """How many there are of each; `fits together` for none."""
-        said = (counted(n, what) + more for n, what, more in self._counts() if n)
+        said = (many(n, what) + more for n, what, more in self._counts() if n)
         return ", ".join(said) or "fits together"
 
     def __bool__(self) -> bool:

@@ -14,13 +14,13 @@ begin with `|`, remarks with `#`.
 from collections import Counter
 from collections.abc import Iterator
 
-from moontap.findings.naming import counted
 from moontap.looking.views import jsonlines
 from moontap.looking.views.found import put_findings
 from moontap.looking.views.page import FOLD, Page
 from moontap.looking.views.shown import ShownReply
 from moontap.looking.views.usage import usage_words
 from moontap.looking.views.words import named, one_line
+from moontap.report.text import many
 from moontap.wire import jsontext
 from moontap.wire.types import Choice, ReplyCall
 
@@ -125,7 +125,7 @@ def _notes(shown: ShownReply) -> Iterator[str]:
     for kind, more in Counter(reply.doubled).items():
         yield f"{kind} came {'once more' if more == 1 else f'{more:,} more times'}"
     if reply.unreadable and shown.streamed:
-        yield f"{counted(reply.unreadable, 'event')} could not be read: no JSON objects"
+        yield f"{many(reply.unreadable, 'event')} could not be read: no JSON objects"
 
 
 def _said(page: Page, choice: Choice) -> None:

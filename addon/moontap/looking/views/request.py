@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from moontap.findings.naming import counted
 from moontap.findings.types import Severity
 from moontap.looking.views.found import put_findings
 from moontap.looking.views.history import History
@@ -25,6 +24,7 @@ from moontap.looking.views.page import FOLD, Page
 from moontap.looking.views.shown import ShownRequest
 from moontap.looking.views.tools import put_settings, put_system, put_tools, tools_of
 from moontap.looking.views.words import filled, one_line
+from moontap.report.text import many
 from moontap.wire import jsontext
 from moontap.wire.types import Message
 
@@ -91,8 +91,8 @@ def _head(page: Page, shown: ShownRequest, tools: int) -> None:
     about = (
         one_line(request.model or "", 64) or "(no model)",
         "streamed" if request.stream else "whole",
-        counted(len(request.messages), "message"),
-        counted(tools, "tool"),
+        many(len(request.messages), "message"),
+        many(tools, "tool"),
         size,
     )
     page.field("request", ", ".join(about))
@@ -105,7 +105,7 @@ def _head(page: Page, shown: ShownRequest, tools: int) -> None:
             page.field(name, number)
     put_findings(page, shown.findings, of_request=True)
     if shown.healed:
-        page.field("tap", f"made ids of the history unique ({counted(shown.healed, 'place')})")
+        page.field("tap", f"made ids of the history unique ({many(shown.healed, 'place')})")
     if shown.reminded:
         page.field("guard", "added a reminder for the model, which is not shown here")
     if shown.blocked:

@@ -9,8 +9,7 @@ from moontap.report.story.causes import causes
 from moontap.report.story.conversation import Account
 from moontap.report.story.limits import Source, general
 from moontap.report.story.tell import about, tell, wrapped
-from moontap.report.summary import many
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 
 TOLD, LISTED = 4, 12
 """Conversations that are told, and those that are but named, where not all is asked for."""

@@ -6,7 +6,7 @@ A conversation in, sentences out; none where the guard did nothing.
 from collections.abc import Iterator
 
 from moontap.report.story.conversation import Account
-from moontap.report.summary import many
+from moontap.report.text import many
 
 _LISTED = 6
 _WHY = {

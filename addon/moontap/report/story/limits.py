@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moontap.report.story.conversation import Account
 from moontap.report.story.remedy import Ran
-from moontap.report.summary import many
+from moontap.report.text import many
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from moontap.report.story.fold import Row
 from moontap.report.story.told import Made, Told
-from moontap.report.summary import many
-from moontap.report.text import plain
+from moontap.report.text import many, plain
 
 _CALLS = 3
 """Calls of one reply that are written out."""

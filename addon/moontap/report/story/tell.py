@@ -17,8 +17,7 @@ from moontap.report.story.limits import limits
 from moontap.report.story.remedy import Advice, Ran, advice, typed
 from moontap.report.story.rows import numbers, words
 from moontap.report.story.told import Told
-from moontap.report.summary import many
-from moontap.report.text import plain, short
+from moontap.report.text import many, plain, short
 
 _GROWING = ("no-progress",)
 _EFFECTS = 6
